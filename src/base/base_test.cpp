@@ -1,0 +1,99 @@
+#include <gtest/gtest.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/host.h"
+#include "base/json_reader.h"
+#include "base/json_writer.h"
+#include "base/result.h"
+#include "base/text.h"
+
+namespace hotlap {
+namespace {
+
+Result<int> half(int n) {
+  if (n % 2 != 0) return Error{ErrorCode::kInvalidInput, "odd"};
+  return n / 2;
+}
+Result<int> quarter(int n) {
+  HOTLAP_TRY_ASSIGN(const int once, half(n));
+  return half(once);
+}
+
+TEST(Result, CarriesValueOrError) {
+  EXPECT_EQ(*quarter(8), 2);
+  const Result<int> bad = quarter(6);
+  ASSERT_FALSE(bad.ok());
+  EXPECT_EQ(bad.error().message, "odd");
+  EXPECT_EQ(Error(bad.error()).with_context("file").message, "file: odd");
+}
+
+TEST(ResultDeathTest, ReadingAnAbsentValueAborts) { EXPECT_DEATH((void)half(1).value(), "internal error"); }
+
+TEST(Bytes, VarintsSurviveARoundTripAndShortInputIsNoticed) {
+  Bytes out;
+  const std::uint64_t values[] = {0, 127, 128, 300, UINT64_MAX};
+  for (const std::uint64_t v : values) put_varint(out, v);
+  ByteReader reader(out);
+  for (const std::uint64_t v : values) EXPECT_EQ(reader.varint(), v);
+  EXPECT_TRUE(reader.ok());
+  EXPECT_EQ(reader.varint(), 0U);
+  EXPECT_FALSE(reader.ok());
+  EXPECT_EQ(unzigzag(zigzag(INT64_MIN)), INT64_MIN);
+}
+
+TEST(Bytes, OverlongVarintIsRefused) {
+  const Bytes eleven(11, std::byte{0x80});
+  ByteReader reader(eleven);
+  (void)reader.varint();
+  EXPECT_FALSE(reader.ok());
+}
+
+// The check value of this CRC in the catalogues, and the agreement of the 8-byte path with the byte-wise one.
+TEST(Bytes, Crc32MatchesZlib) {
+  EXPECT_EQ(crc32(as_bytes("123456789")), 0xCBF43926U);
+  const std::string_view text = "a longer text that takes the wide path";
+  EXPECT_EQ(crc32(as_bytes(text.substr(3)), crc32(as_bytes(text.substr(0, 3)))), crc32(as_bytes(text)));
+}
+
+TEST(Text, DurationsAndNumbers) {
+  EXPECT_EQ(parse_duration_ns("500ms"), 500'000'000);
+  EXPECT_EQ(parse_duration_ns("1.5min"), 90'000'000'000);
+  EXPECT_FALSE(parse_duration_ns("5"));
+  EXPECT_FALSE(parse_duration_ns("ms"));
+  EXPECT_FALSE(parse_duration_ns("5 ms"));
+  EXPECT_FALSE(parse_u64("12x"));
+  EXPECT_FALSE(parse_u64("-1"));
+  EXPECT_EQ(format_duration(1'500'000'000), "1.5 s");
+  EXPECT_EQ(format_bytes(1536), "1.5 KiB");
+}
+
+TEST(Text, ForeignTextCannotReachTheTerminalRaw) {
+  EXPECT_EQ(strip_control("a\x1b[31mb\x07\xC2\x9B"), "a?[31mb??");
+  EXPECT_EQ(to_valid_utf8("x\xC3(\xFF"), "x\xEF\xBF\xBD(\xEF\xBF\xBD");
+}
+
+TEST(Json, WritesAndReadsBack) {
+  JsonWriter w;
+  w.begin_object().field("name", "caf\xC3\xA9 \x01").field("n", std::int64_t{-3}).key("absent").value(std::optional<double>{});
+  w.key("nan").value(std::numeric_limits<double>::quiet_NaN()).end_object();
+  const std::string json = w.take();
+  const auto parsed = JsonDocument::parse(json);
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(parsed->root()["n"].integer(), -3);
+  EXPECT_TRUE(parsed->root()["absent"].is_null());
+  EXPECT_TRUE(parsed->root()["nan"].is_null());
+  EXPECT_FALSE(parsed->root()["other"].exists());
+  EXPECT_FALSE(JsonDocument::parse("{\"a\":").ok());
+}
+
+TEST(Host, ReadsFilesAndSaysWhatIsMissing) {
+  const auto stat = KeptFile::open(system_host(), "/proc/self/stat");
+  ASSERT_TRUE(stat.ok());
+  const auto absent = system_host().read_text("/proc/no-such-file");
+  ASSERT_FALSE(absent.ok());
+  EXPECT_EQ(absent.error().code, ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace hotlap

@@ -1,0 +1,162 @@
+#include "base/text.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "base/format.h"
+
+namespace hotlap {
+namespace {
+
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// Length of the valid UTF-8 sequence that `text` starts with; 0 when there is none.
+std::size_t utf8_length(std::string_view text) {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const auto continues = [&](std::size_t i) { return i < text.size() && (at(i) & 0xC0U) == 0x80U; };
+  const unsigned char lead = at(0);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
+  if (lead >= 0xE0 && lead <= 0xEF) {
+    if (!continues(1) || !continues(2)) return 0;
+    const bool overlong = lead == 0xE0 && at(1) < 0xA0;
+    const bool surrogate = lead == 0xED && at(1) >= 0xA0;
+    return overlong || surrogate ? 0 : 3;
+  }
+  if (lead >= 0xF0 && lead <= 0xF4) {
+    if (!continues(1) || !continues(2) || !continues(3)) return 0;
+    const bool overlong = lead == 0xF0 && at(1) < 0x90;
+    const bool too_large = lead == 0xF4 && at(1) >= 0x90;
+    return overlong || too_large ? 0 : 4;
+  }
+  return 0;
+}
+
+struct DurationUnit {
+  std::string_view name;
+  double ns;
+};
+constexpr std::array kDurationUnits{
+    DurationUnit{"ns", 1.0},    DurationUnit{"us", 1e3},       DurationUnit{"ms", 1e6},    DurationUnit{"s", 1e9},
+    DurationUnit{"min", 60e9},  DurationUnit{"h", 3'600e9},    DurationUnit{"d", 86'400e9}};
+
+}  // namespace
+
+bool next_line(std::string_view& rest, std::string_view& line) {
+  if (rest.empty()) return false;
+  const std::size_t end = rest.find('\n');
+  line = rest.substr(0, end);
+  rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
+  return true;
+}
+
+std::string_view next_word(std::string_view& rest) {
+  const std::size_t begin = rest.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) {
+    rest = {};
+    return {};
+  }
+  const std::size_t end = rest.find_first_of(" \t\n", begin);
+  const std::string_view word = rest.substr(begin, end == std::string_view::npos ? end : end - begin);
+  rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end);
+  return word;
+}
+
+std::string_view trim(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text = text.substr(end + 1);
+  }
+}
+
+std::optional<std::uint64_t> parse_u64(std::string_view text) { return parse_number<std::uint64_t>(text); }
+std::optional<std::int64_t> parse_i64(std::string_view text) { return parse_number<std::int64_t>(text); }
+std::optional<double> parse_f64(std::string_view text) { return parse_number<double>(text); }
+
+std::optional<std::int64_t> parse_duration_ns(std::string_view text) {
+  const std::size_t unit_begin = text.find_first_not_of("0123456789.");
+  if (unit_begin == std::string_view::npos) return std::nullopt;
+  const auto number = parse_f64(text.substr(0, unit_begin));
+  if (!number) return std::nullopt;
+  for (const DurationUnit& unit : kDurationUnits) {
+    if (text.substr(unit_begin) != unit.name) continue;
+    const double ns = *number * unit.ns;
+    if (ns >= 9.2e18) return std::nullopt;
+    return static_cast<std::int64_t>(std::llround(ns));
+  }
+  return std::nullopt;
+}
+
+std::string format_duration(std::int64_t ns) {
+  const double value = static_cast<double>(ns);
+  const double magnitude = std::fabs(value);
+  if (magnitude < 1e3) return format("{} ns", ns);
+  if (magnitude < 1e6) return format("{:.3g} us", value / 1e3);
+  if (magnitude < 1e9) return format("{:.3g} ms", value / 1e6);
+  if (magnitude < 120e9) return format("{:.3g} s", value / 1e9);
+  if (magnitude < 7'200e9) return format("{:.3g} min", value / 60e9);
+  return format("{:.3g} h", value / 3'600e9);
+}
+
+std::string format_bytes(double bytes) {
+  constexpr std::array kNames{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  std::size_t unit = 0;
+  while (std::fabs(bytes) >= 1024.0 && unit + 1 < kNames.size()) {
+    bytes /= 1024.0;
+    ++unit;
+  }
+  return unit == 0 ? format("{:.0f} B", bytes) : format("{:.1f} {}", bytes, kNames[unit]);
+}
+
+std::string to_valid_utf8(std::string_view text_untrusted) {
+  std::string clean;
+  clean.reserve(text_untrusted.size());
+  while (!text_untrusted.empty()) {
+    const std::size_t length = utf8_length(text_untrusted);
+    if (length == 0) {
+      clean += "\xEF\xBF\xBD";
+      text_untrusted.remove_prefix(1);
+    } else {
+      clean += text_untrusted.substr(0, length);
+      text_untrusted.remove_prefix(length);
+    }
+  }
+  return clean;
+}
+
+std::string strip_control(std::string_view text_untrusted) {
+  std::string clean = to_valid_utf8(text_untrusted);
+  std::string out;
+  out.reserve(clean.size());
+  for (std::size_t i = 0; i < clean.size(); ++i) {
+    const auto c = static_cast<unsigned char>(clean[i]);
+    const bool is_c1 = c == 0xC2 && i + 1 < clean.size() && static_cast<unsigned char>(clean[i + 1]) < 0xA0;
+    if (is_c1) {
+      out += '?';
+      ++i;
+    } else if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7F) {
+      out += c == '\r' ? ' ' : '?';
+    } else {
+      out += clean[i];
+    }
+  }
+  return out;
+}
+
+}  // namespace hotlap
