@@ -1,0 +1,49 @@
+#pragma once
+// Named counters of what was dropped, repaired or skipped. Users see every one that is not 0.
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace hotlap {
+
+enum class LossSeverity : std::uint8_t { kInfo, kNotice, kDataLoss, kError };
+
+struct LossDesc {
+  std::string_view counter;  // area.thing: "hook.records_dropped"
+  LossSeverity severity;
+  std::string_view help;     // what it means and what to do
+};
+
+struct Loss {
+  std::string counter;
+  std::uint64_t count = 0;
+  std::int64_t first_offset = -1;  // byte of the input where it first happened; -1: not a file
+  std::string help;
+  friend bool operator==(const Loss&, const Loss&) = default;
+};
+
+// Every counter that the program knows; a meta-test holds that names are unique and each has a help text.
+inline constexpr std::array kLosses{
+    LossDesc{"hook.records_dropped", LossSeverity::kDataLoss,
+             "the hook's ring was full: steps or spans are missing; the recorder was stopped or starved"},
+    LossDesc{"hook.frames_damaged", LossSeverity::kDataLoss, "a block in the hook's ring failed its checksum and was skipped"},
+    LossDesc{"hook.records_unknown", LossSeverity::kNotice, "the hook is newer than the recorder: records of unknown kind"},
+    LossDesc{"record.ticks_late", LossSeverity::kInfo, "samples taken more than half an interval late: the machine was busy"},
+    LossDesc{"record.ticks_skipped", LossSeverity::kNotice, "samples not taken because the recorder did not get to run"},
+    LossDesc{"record.series_refused", LossSeverity::kDataLoss, "more series than the bound: some instances are not recorded"},
+    LossDesc{"record.samples_dropped", LossSeverity::kDataLoss, "the writer could not keep up: samples were dropped"},
+    LossDesc{"record.spans_dropped", LossSeverity::kDataLoss, "the writer could not keep up: spans were dropped"},
+    LossDesc{"record.restarts", LossSeverity::kNotice, "the recorder died and was started again: there is a gap"},
+    LossDesc{"record.processes_refused", LossSeverity::kNotice, "more processes than the bound: some are not followed"},
+    LossDesc{"collect.errors", LossSeverity::kNotice, "a collector failed and was backed off"},
+    LossDesc{"collect.duplicates", LossSeverity::kInfo, "a source named the same instance twice; the first one counts"},
+    LossDesc{"store.commits_failed", LossSeverity::kDataLoss, "writing to the run folder failed; see the recorder's log"},
+    LossDesc{"store.samples_lost", LossSeverity::kDataLoss, "samples that could not be written and no longer fit in memory"},
+    LossDesc{"store.blocks_damaged", LossSeverity::kDataLoss, "stored blocks that failed their checksum and were skipped"},
+    LossDesc{"store.clock_unknown", LossSeverity::kNotice, "Unix time is unknown for part of the run"},
+    LossDesc{"ingest.events_repaired", LossSeverity::kNotice, "events with damaged text or numbers that were mended"},
+    LossDesc{"ingest.events_dropped", LossSeverity::kDataLoss, "events that could not be read"},
+};
+
+}  // namespace hotlap
