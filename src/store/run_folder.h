@@ -1,0 +1,49 @@
+#pragma once
+// The folder of a run: <home>/runs/<run id>/ with run.json, the recordings and what is derived from them.
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/run.h"
+
+namespace hotlap {
+
+// $HOTLAP_HOME, else ${XDG_DATA_HOME:-~/.local/share}/hotlap; under sudo the calling user's.
+Result<std::filesystem::path> hotlap_home();
+
+// True for NFS, Lustre, SMB, FUSE and alike, where SQLite's WAL does not work.
+bool is_network_filesystem(const std::filesystem::path& path);
+
+class RunFolder {
+ public:
+  // Makes <home>/runs/<info.id> (0700) and its run.json (0600).
+  static Result<RunFolder> create(const std::filesystem::path& home, const RunInfo& info);
+  // A run folder, or any folder that holds one run.json.
+  static Result<RunFolder> open(const std::filesystem::path& folder);
+  // By id, unique prefix of an id, name (the newest), path of a folder or of a .hotlap file, or "last".
+  // kNotFound says what exists; kInvalidInput names the candidates of an ambiguous prefix.
+  static Result<RunFolder> find(const std::filesystem::path& home, std::string_view run_untrusted);
+  // Newest first; folders that cannot be read are skipped and counted in `unreadable`.
+  static std::vector<RunFolder> list(const std::filesystem::path& home, std::size_t* unreadable);
+
+  const std::filesystem::path& path() const { return path_; }
+  const RunInfo& info() const { return info_; }
+  // Replaces run.json atomically.
+  Result<void> update(const RunInfo& info);
+  Result<void> reload();
+  std::vector<std::filesystem::path> recordings() const;  // *.hotlap but derived.hotlap, sorted
+  // Replaces a small text file of the folder atomically (0600): verdict.txt, verdict.json.
+  Result<void> write_text(std::string_view name, std::string_view text) const;
+
+ private:
+  std::filesystem::path path_;
+  RunInfo info_;
+};
+
+std::string run_info_to_json(const RunInfo& info);
+Result<RunInfo> run_info_from_json(std::string_view json_untrusted);
+
+}  // namespace hotlap
