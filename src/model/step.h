@@ -1,0 +1,31 @@
+#pragma once
+// One training step of one rank, put together from its spans.
+#include <cstdint>
+#include <optional>
+
+namespace hotlap {
+
+// Parts are absent when the hook did not measure them; they never add up to more than the duration.
+struct Step {
+  std::uint32_t process = 0;  // slot
+  std::int32_t rank = -1;     // -1: not distributed, or unknown
+  std::int64_t index = 0;     // from 0 within the process
+  std::int64_t start_ns = 0;  // end of the step before, or of the start-up
+  std::int64_t duration_ns = 0;
+  std::optional<std::int64_t> data_wait_ns;
+  std::optional<std::int64_t> forward_ns;
+  std::optional<std::int64_t> backward_ns;
+  std::optional<std::int64_t> optimizer_ns;
+  std::optional<std::int64_t> communication_ns;
+  std::optional<std::int64_t> checkpoint_ns;
+  std::optional<std::int64_t> gc_ns;
+  std::optional<std::int64_t> compile_ns;
+  std::optional<std::int64_t> evaluation_ns;
+  std::optional<std::int64_t> hook_ns;  // our own time in it
+  std::int64_t samples = -1;            // -1: unknown
+  std::int64_t tokens = -1;
+  bool is_inferred = false;             // cut by cadence, not by a marker
+  bool is_hooked = true;                // false: inside a shadow block with the hook off
+};
+
+}  // namespace hotlap
