@@ -17,10 +17,17 @@ enum class Outcome : std::uint8_t {
   kNoData,  // nothing to say this time (the source is absent for now); not an error, no back-off
 };
 
-// What a collector may ask about the job that is recorded. Filled by the recorder before each tick.
+// A live process of the job's tree. `slot` names its series ("main", "loader 3"): unique among the live ones; when a
+// process is given another slot, its values go to that slot's series from then on.
+struct JobProcess {
+  std::int32_t pid = 0;
+  std::string_view slot;
+};
+
+// What a collector may ask about the job that is recorded. Filled by the recorder before each tick; valid during it.
 struct JobView {
-  std::int32_t root_pid = 0;           // 0: none (host recording)
-  std::span<const std::int32_t> pids;  // every live process of the job's tree, sorted
+  std::int32_t root_pid = 0;              // 0: none (host recording)
+  std::span<const JobProcess> processes;  // sorted by pid
 };
 
 // One tick as the collector sees it.
