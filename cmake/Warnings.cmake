@@ -1,7 +1,7 @@
 # Compiler warnings and sanitizers, as one interface target that every target of ours links.
 add_library(hotlap_warnings INTERFACE)
 target_compile_options(hotlap_warnings INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast -Wimplicit-fallthrough
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Wmissing-declarations -Wold-style-cast -Wimplicit-fallthrough
   # g++ 12 at -O3 warns falsely when a one-character literal is assigned to a std::string.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   # Designated initialisers that leave defaulted members out are the point of our spec structs.

@@ -75,7 +75,11 @@ TEST(Text, ForeignTextCannotReachTheTerminalRaw) {
 
 TEST(Json, WritesAndReadsBack) {
   JsonWriter w;
-  w.begin_object().field("name", "caf\xC3\xA9 \x01").field("n", std::int64_t{-3}).key("absent").value(std::optional<double>{});
+  w.begin_object()
+      .field("name", "caf\xC3\xA9 \x01")
+      .field("n", std::int64_t{-3})
+      .key("absent")
+      .value(std::optional<double>{});
   w.key("nan").value(std::numeric_limits<double>::quiet_NaN()).end_object();
   const std::string json = w.take();
   const auto parsed = JsonDocument::parse(json);

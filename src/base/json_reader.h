@@ -12,8 +12,8 @@
 
 namespace hotlap {
 
-// A view of one value; valid while its JsonDocument lives. Every accessor answers "absent" instead of failing, so that a
-// reader of an older or newer file takes what it knows.
+// A view of one value; valid while its JsonDocument lives. Every accessor answers "absent" instead of failing, so that
+// a reader of an older or newer file takes what it knows.
 class JsonValue {
  public:
   JsonValue() = default;

@@ -1,6 +1,6 @@
 #pragma once
-// How functions report expected failures: a value or an Error, never an exception. Bugs go through base/check.h; damaged
-// parts of good input are counted (model/losses.h).
+// How functions report expected failures: a value or an Error, never an exception. Bugs go through base/check.h;
+// damaged parts of good input are counted (model/losses.h).
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -108,7 +108,8 @@ class [[nodiscard]] Result<void> {
 #define HOTLAP_CONCAT_INNER(a, b) a##b
 #define HOTLAP_CONCAT(a, b) HOTLAP_CONCAT_INNER(a, b)
 
-// HOTLAP_TRY(expr): returns the error of a Result<void>. HOTLAP_TRY_ASSIGN(auto x, expr): x is the value, or returns the error.
+// HOTLAP_TRY(expr): returns the error of a Result<void>.
+// HOTLAP_TRY_ASSIGN(auto x, expr): x is the value, or returns the error.
 #define HOTLAP_TRY(expr)                                         \
   do {                                                           \
     if (auto hotlap_result = (expr); !hotlap_result.ok()) {      \

@@ -1,6 +1,6 @@
 #pragma once
-// The importer contract: one file per foreign format. Detection and creation are separate, so that a folder or an archive
-// is sniffed member by member first.
+// The importer contract: one file per foreign format. Detection and creation are separate, so that a folder or an
+// archive is sniffed member by member first.
 #include <cstdint>
 #include <filesystem>
 #include <memory>

@@ -36,7 +36,15 @@ struct Event {
 };
 
 // Phases of a run, in order (blueprint 2).
-enum class Phase : std::uint8_t { kStarting, kDownloading, kInitialisation, kTraining, kEvaluation, kFinalisation, kUploading };
+enum class Phase : std::uint8_t {
+  kStarting,
+  kDownloading,
+  kInitialisation,
+  kTraining,
+  kEvaluation,
+  kFinalisation,
+  kUploading
+};
 std::string_view to_string(Phase phase);
 
 }  // namespace hotlap

@@ -28,10 +28,28 @@ std::string_view to_string(MissingReason reason) {
 }
 
 std::string_view to_string(SpanKind kind) {
-  static constexpr std::array<std::string_view, kSpanKindCount> kNames{
-      "?",          "step",        "data_wait",    "forward",      "backward",         "optimizer",      "checkpoint",   "gc",
-      "compile",    "epoch",       "evaluation",   "worker_batch", "worker_fetch",     "worker_transform", "worker_collate", "worker_start",
-      "transfer",   "collective",  "user",         "initialisation", "hook",           "shadow"};
+  static constexpr std::array<std::string_view, kSpanKindCount> kNames{"?",
+                                                                       "step",
+                                                                       "data_wait",
+                                                                       "forward",
+                                                                       "backward",
+                                                                       "optimizer",
+                                                                       "checkpoint",
+                                                                       "gc",
+                                                                       "compile",
+                                                                       "epoch",
+                                                                       "evaluation",
+                                                                       "worker_batch",
+                                                                       "worker_fetch",
+                                                                       "worker_transform",
+                                                                       "worker_collate",
+                                                                       "worker_start",
+                                                                       "transfer",
+                                                                       "collective",
+                                                                       "user",
+                                                                       "initialisation",
+                                                                       "hook",
+                                                                       "shadow"};
   const auto index = static_cast<std::size_t>(kind);
   return index < kNames.size() ? kNames[index] : "?";
 }
@@ -179,7 +197,8 @@ std::string_view to_string(RunStatus status) {
 }
 
 std::optional<RunStatus> run_status_from(std::string_view text) {
-  for (const RunStatus s : {RunStatus::kRunning, RunStatus::kFinished, RunStatus::kFailed, RunStatus::kKilled, RunStatus::kUnknown}) {
+  for (const RunStatus s :
+       {RunStatus::kRunning, RunStatus::kFinished, RunStatus::kFailed, RunStatus::kKilled, RunStatus::kUnknown}) {
     if (to_string(s) == text) return s;
   }
   return std::nullopt;

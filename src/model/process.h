@@ -7,7 +7,15 @@
 namespace hotlap {
 
 // Stored as one byte: append only.
-enum class ProcessRole : std::uint8_t { kOther = 0, kMain = 1, kRank = 2, kLoader = 3, kRecorder = 4, kWatcher = 5, kSupervisor = 6 };
+enum class ProcessRole : std::uint8_t {
+  kOther = 0,
+  kMain = 1,
+  kRank = 2,
+  kLoader = 3,
+  kRecorder = 4,
+  kWatcher = 5,
+  kSupervisor = 6
+};
 std::string_view to_string(ProcessRole role);
 
 struct ProcessInfo {

@@ -2,8 +2,8 @@
 // Writes one recording: a .hotlap file (SQLite) that belongs to one recorder on one node. The format is drawn in
 // store/format.h.
 //
-// What is promised: after commit() returns, everything added before it survives kill -9 of this process; between commits
-// at most what came since the last one is lost. A failing disk loses data in memory order, counts it as
+// What is promised: after commit() returns, everything added before it survives kill -9 of this process; between
+// commits at most what came since the last one is lost. A failing disk loses data in memory order, counts it as
 // store.samples_lost, and never blocks the caller for longer than one commit. Confined to one thread.
 #include <cstdint>
 #include <filesystem>

@@ -29,7 +29,10 @@ constexpr std::array kMetrics{
                .window_ns = 900'000'000'000,
                .min_period_ns = kPeriodNs,
                .aliases = {.otel = "system.cpu.load_average.15m", .prometheus = "node_load15"}},
-    MetricDesc{.name = "load.tasks", .unit = "{task}", .help = "Processes and threads that exist.", .min_period_ns = kPeriodNs},
+    MetricDesc{.name = "load.tasks",
+               .unit = "{task}",
+               .help = "Processes and threads that exist.",
+               .min_period_ns = kPeriodNs},
 };
 
 class LoadCollector final : public Collector {
