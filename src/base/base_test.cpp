@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/host.h"
@@ -71,6 +73,17 @@ TEST(Text, DurationsAndNumbers) {
 TEST(Text, ForeignTextCannotReachTheTerminalRaw) {
   EXPECT_EQ(strip_control("a\x1b[31mb\x07\xC2\x9B"), "a?[31mb??");
   EXPECT_EQ(to_valid_utf8("x\xC3(\xFF"), "x\xEF\xBF\xBD(\xEF\xBF\xBD");
+}
+
+TEST(Text, NearestIsWhatWasProbablyMeant) {
+  const std::array<std::string_view, 5> names{"analyze", "run", "record", "--interval", "--name"};
+  EXPECT_EQ(nearest_text("anaylze", names), "analyze");
+  EXPECT_EQ(nearest_text("rnu", names), "run");
+  EXPECT_EQ(nearest_text("rec", names), "record");
+  EXPECT_EQ(nearest_text("--intervall", names), "--interval");
+  EXPECT_EQ(nearest_text("serve", names), "");
+  EXPECT_EQ(nearest_text("", names), "");
+  EXPECT_EQ(nearest_text(std::string(1'000'000, 'r'), names), "");
 }
 
 TEST(Json, WritesAndReadsBack) {

@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -43,9 +44,27 @@ struct DurationUnit {
   std::string_view name;
   double ns;
 };
-constexpr std::array kDurationUnits{
-    DurationUnit{"ns", 1.0},    DurationUnit{"us", 1e3},       DurationUnit{"ms", 1e6},    DurationUnit{"s", 1e9},
-    DurationUnit{"min", 60e9},  DurationUnit{"h", 3'600e9},    DurationUnit{"d", 86'400e9}};
+constexpr std::array kDurationUnits{DurationUnit{"ns", 1.0},    DurationUnit{"us", 1e3},   DurationUnit{"ms", 1e6},
+                                    DurationUnit{"s", 1e9},     DurationUnit{"min", 60e9}, DurationUnit{"h", 3'600e9},
+                                    DurationUnit{"d", 86'400e9}};
+
+// Edits (insert, delete, replace, swap of neighbours) that turn `a` into `b`.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1);
+  std::vector<std::size_t> above(b.size() + 1);
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) above[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] == b[j - 1] ? 0U : 1U)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    std::swap(before, above);
+    std::swap(above, row);
+  }
+  return above[b.size()];
+}
 
 }  // namespace
 
@@ -157,6 +176,22 @@ std::string strip_control(std::string_view text_untrusted) {
     }
   }
   return out;
+}
+
+std::string_view nearest_text(std::string_view typed, std::span<const std::string_view> candidates) {
+  // A third of the letters may be wrong, or the rest of a long name may be missing.
+  constexpr std::size_t kTypedMax = 64;  // nobody mistypes more; bounds the work for hostile input
+  if (typed.empty() || typed.size() > kTypedMax) return {};
+  std::string_view best;
+  std::size_t best_distance = std::max<std::size_t>(1, typed.size() / 3);
+  for (const std::string_view candidate : candidates) {
+    const bool is_start = typed.size() >= 3 && candidate.starts_with(typed);
+    const std::size_t distance = is_start ? 1 : edit_distance(typed, candidate);
+    if (distance > best_distance || (distance == best_distance && !best.empty())) continue;
+    best = candidate;
+    best_distance = distance;
+  }
+  return best;
 }
 
 }  // namespace hotlap

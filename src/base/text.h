@@ -2,6 +2,7 @@
 // Scanning of kernel text and cleaning of foreign text. No <regex>: it is slow to compile and to run.
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,5 +32,8 @@ std::string format_bytes(double bytes);
 std::string to_valid_utf8(std::string_view text_untrusted);
 // For terminals: control characters (C0 but '\n' and '\t', DEL, C1, escape sequences' lead-in) become '?' or a space.
 std::string strip_control(std::string_view text_untrusted);
+
+// The candidate that `typed` was probably meant to be; empty when none is near. For "did you mean …".
+std::string_view nearest_text(std::string_view typed, std::span<const std::string_view> candidates);
 
 }  // namespace hotlap

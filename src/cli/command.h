@@ -19,11 +19,11 @@ enum ExitCode : int { kExitSuccess = 0, kExitFailed = 1, kExitUsage = 2, kExitFa
 enum class FlagType : std::uint8_t { kSwitch, kText, kNumber, kDuration, kInteger };
 
 struct FlagSpec {
-  std::string_view name;         // "--interval"; a second spelling after a comma: "-o,--output"
+  std::string_view name;  // "--interval"; a second spelling after a comma: "-o,--output"
   FlagType type = FlagType::kSwitch;
   std::string_view placeholder;  // "500ms": shown in help
   std::string_view help;
-  double min = 0;                // range of a number, an integer, or a duration in ns; min == max: any
+  double min = 0;  // range of a number, an integer, or a duration in ns; min == max: any
   double max = 0;
 };
 
@@ -63,7 +63,7 @@ struct CommandSpec {
   std::string_view help;     // longer text; may be empty
   std::span<const FlagSpec> flags;
   std::span<const PositionalSpec> positionals;
-  bool is_hidden = false;    // internal processes of ours
+  bool is_hidden = false;  // internal processes of ours
   Result<int> (*run)(const Args& args, Streams& streams) = nullptr;
 };
 
