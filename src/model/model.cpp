@@ -68,6 +68,7 @@ std::string_view to_string(ProcessRole role) {
 }
 
 std::string slot_label(const ProcessInfo& process) {
+  if (!process.label.empty()) return process.label;
   switch (process.role) {
     case ProcessRole::kRank:
     case ProcessRole::kLoader: return format("{} {}", to_string(process.role), process.index);

@@ -44,6 +44,7 @@ TEST(Span, EveryKindHasAName) {
 TEST(Process, LabelsNameTheSlot) {
   EXPECT_EQ(slot_label({.pid = 5, .role = ProcessRole::kLoader, .index = 3}), "loader 3");
   EXPECT_EQ(slot_label({.pid = 5, .command = "/usr/bin/tar -x"}), "tar (5)");
+  EXPECT_EQ(slot_label({.role = ProcessRole::kLoader, .index = 3, .label = "rank 1 loader 3"}), "rank 1 loader 3");
 }
 
 TEST(Fact, AbsentFieldsStayAbsent) {

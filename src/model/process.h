@@ -19,19 +19,20 @@ enum class ProcessRole : std::uint8_t {
 std::string_view to_string(ProcessRole role);
 
 struct ProcessInfo {
-  std::uint32_t slot = 0;             // from 1; 0: unknown
+  std::uint32_t slot = 0;  // from 1; 0: unknown
   std::int32_t pid = 0;
   ProcessRole role = ProcessRole::kOther;
-  std::int32_t index = -1;            // rank or loader worker number; -1: none
-  std::int64_t start_ns = -1;         // CLOCK_MONOTONIC; -1: unknown
-  std::int64_t end_ns = -1;           // -1: alive, or end not seen
-  std::string command;                // redacted command line, at most 4 KiB
+  std::int32_t index = -1;     // rank or loader worker number; -1: none
+  std::string label;           // names its series, unique among the live: "loader 3"; empty: made from the role
+  std::int64_t start_ns = -1;  // CLOCK_MONOTONIC; -1: unknown
+  std::int64_t end_ns = -1;    // -1: alive, or end not seen
+  std::string command;         // redacted command line, at most 4 KiB
   bool has_hook = false;
-  std::string hook_absent_reason;     // why not, when it is known
+  std::string hook_absent_reason;  // why not, when it is known
   friend bool operator==(const ProcessInfo&, const ProcessInfo&) = default;
 };
 
-// "main", "rank 2", "loader 3", "python (4711)".
+// Its label, else one made from the role: "main", "rank 2", "loader 3", "python (4711)".
 std::string slot_label(const ProcessInfo& process);
 
 }  // namespace hotlap

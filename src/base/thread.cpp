@@ -1,0 +1,58 @@
+#include "base/thread.h"
+
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <exception>
+#include <utility>
+
+#include "base/log.h"
+
+namespace hotlap {
+
+WakeEvent::WakeEvent() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+WakeEvent::~WakeEvent() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void WakeEvent::ring() const {
+  const std::uint64_t one = 1;
+  while (::write(fd_, &one, sizeof one) < 0 && errno == EINTR) {}
+}
+
+void WakeEvent::clear() const {
+  std::uint64_t count = 0;
+  while (::read(fd_, &count, sizeof count) < 0 && errno == EINTR) {}
+}
+
+NamedThread::NamedThread(std::string name, Body body)
+    : name_(std::move(name)), thread_([this, run = std::move(body)](std::stop_token stop) {
+        ::pthread_setname_np(::pthread_self(), name_.substr(0, 15).c_str());
+        try {
+          run(std::move(stop), wake_);
+        } catch (const std::exception& error) {
+          HOTLAP_LOG_ERROR("thread {} ended: {}", name_, error.what());
+        } catch (...) {
+          HOTLAP_LOG_ERROR("thread {} ended by an unknown exception", name_);
+        }
+        has_ended_.store(true, std::memory_order_release);
+      }) {}
+
+NamedThread::~NamedThread() {
+  request_stop();
+  join();
+}
+
+void NamedThread::request_stop() {
+  thread_.request_stop();
+  wake_.ring();
+}
+
+void NamedThread::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+}  // namespace hotlap
