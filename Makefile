@@ -29,7 +29,7 @@ setup:
 release: setup ## build build/release/hotlap
 	$(call say,building build/release/hotlap)
 	@cmake --preset release -DHOTLAP_PYTHON=$(PYTHON) >build/release.log || { cat build/release.log; exit 1; }
-	@cmake --build --preset release -j $(JOBS) -t all
+	@cmake --build --preset release -j $(JOBS) --target hotlap
 
 dev: setup
 	$(call say,building the tests (checks on; warnings are errors))
