@@ -1,0 +1,153 @@
+// The golden rings: the same records written by this test and by tests/hook/test_wire.py must be the same bytes,
+// and both sides read them as the same lines. HOTLAP_UPDATE_GOLDEN=1 rewrites the files (from this side).
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "base/format.h"
+#include "wire/ring_reader.h"
+#include "wire/ring_text.h"
+#include "wire/ring_writer.h"
+
+namespace hotlap {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path& golden_folder() {
+  static const fs::path folder = fs::path(HOTLAP_SOURCE_DIR) / "tests/golden/wire";
+  return folder;
+}
+
+std::string content_of(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+RingIdentity golden_identity() {
+  RingIdentity identity{};
+  identity.uid = 1000;
+  identity.pid = 4711;
+  identity.start_ticks = 123456;
+  identity.parent_pid = 4700;
+  identity.writer_kind = 1;
+  identity.created_mono_ns = 1'000'000'000;
+  identity.created_boot_ns = 1'500'000'000;
+  std::memcpy(identity.run_id, "01J0000000000000000000TEST", 26);
+  identity.role = 2;
+  identity.rank = 3;
+  identity.local_rank = 1;
+  identity.world_size = 4;
+  identity.worker_id = -1;
+  identity.attempt = 0;
+  return identity;
+}
+
+void write_plain(RingWriter& writer) {
+  writer.process({.role = 2,
+                  .t_ns = 1'000'000'000,
+                  .rank = 3,
+                  .local_rank = 1,
+                  .world_size = 4,
+                  .worker_id = -1,
+                  .attempt = 0,
+                  .pid = 4711,
+                  .parent_pid = 4700});
+  writer.info(1'000'000'001, "versions", R"({"python":"3.11.2","torch":"1.13.1"})");
+  writer.phase(1'000'000'002, 2, -1);
+  ASSERT_TRUE(writer.flush());
+  writer.name(1, "loader");
+  writer.name(2, "na\xC3\xAFve \xE2\x82\xAC name");
+  writer.span({.start_ns = 2'000'000'000,
+               .duration_ns = 5'000'000,
+               .kind = SpanKind::kDataWait,
+               .thread = 4711,
+               .name = 1,
+               .step = 0,
+               .value_a = 64,
+               .value_b = 38'535'168});
+  writer.count(1, 2'005'000'000, 2.5, 0);
+  writer.span({.start_ns = 1'990'000'000,
+               .duration_ns = 95'000'000,
+               .kind = SpanKind::kStep,
+               .thread = 4711,
+               .step = 0,
+               .value_a = 64},
+              kStepByOptimizer);
+  ASSERT_TRUE(writer.flush());
+  writer.phase(2'100'000'000, 5, 0);
+  writer.end(2'200'000'000, 0);
+  ASSERT_TRUE(writer.flush());
+  RingLive& live = writer.page().live;
+  live.phase = 5;
+  live.step = 0;
+  live.step_end_ns = 2'085'000'000;
+  live.own_time_ns = 12'345;
+  live.closed = 1;
+}
+
+void write_step(RingWriter& writer, std::int64_t index) {
+  for (int k = 0; k < 3; ++k) {
+    writer.span(
+        {.start_ns = 1000 * index + k, .duration_ns = 10, .kind = SpanKind::kForward, .thread = 1, .step = index});
+  }
+  ASSERT_TRUE(writer.flush());
+}
+
+struct GoldenCase {
+  const char* name;
+  bool wraps;
+  friend std::ostream& operator<<(std::ostream& out, const GoldenCase& test) { return out << test.name; }
+};
+
+class WireGolden : public ::testing::TestWithParam<GoldenCase> {};
+
+TEST_P(WireGolden, BytesAndLinesAreTheGoldenOnes) {
+  const GoldenCase& test = GetParam();
+  const fs::path path = fs::temp_directory_path() / format("hotlap-golden-{}-{}.ring", test.name, ::getpid());
+  fs::remove(path);
+  std::string lines;
+  RecordText visitor(lines);
+  {
+    auto writer = RingWriter::create(path.string(), golden_identity(), kRingDataBytesMin);
+    ASSERT_TRUE(writer.ok());
+    if (test.wraps) {
+      auto reader = RingReader::open(path.string(), ::geteuid());
+      ASSERT_TRUE(reader.ok());
+      for (std::int64_t i = 0; i < 40; ++i) {
+        write_step(*writer, i);
+        if (i % 10 != 9 || i == 39) continue;
+        ASSERT_TRUE(reader->poll(visitor).ok());
+      }
+      lines.clear();
+    } else {
+      write_plain(*writer);
+    }
+  }
+  const fs::path golden = golden_folder() / format("{}.bin", test.name);
+  const fs::path golden_lines = golden_folder() / format("{}.txt", test.name);
+  const std::string written = content_of(path);
+  auto reader = RingReader::open(path.string(), ::geteuid());
+  ASSERT_TRUE(reader.ok());
+  ASSERT_TRUE(reader->poll(visitor).ok());
+  fs::remove(path);
+  if (std::getenv("HOTLAP_UPDATE_GOLDEN") != nullptr) {  // NOLINT(concurrency-mt-unsafe)
+    fs::create_directories(golden_folder());
+    std::ofstream(golden, std::ios::binary) << written;
+    std::ofstream(golden_lines) << lines;
+  }
+  EXPECT_EQ(reader->run_id(), "01J0000000000000000000TEST");
+  EXPECT_EQ(lines, content_of(golden_lines));
+  EXPECT_TRUE(written == content_of(golden)) << "the ring's bytes differ from " << golden;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WireGolden, ::testing::Values(GoldenCase{"plain", false}, GoldenCase{"wrapped", true}),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+}  // namespace
+}  // namespace hotlap
