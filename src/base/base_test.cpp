@@ -1,4 +1,7 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
 
 #include <array>
 
@@ -102,6 +105,28 @@ TEST(Json, WritesAndReadsBack) {
   EXPECT_TRUE(parsed->root()["nan"].is_null());
   EXPECT_FALSE(parsed->root()["other"].exists());
   EXPECT_FALSE(JsonDocument::parse("{\"a\":").ok());
+}
+
+TEST(Host, CpuTimeOfAProcessGrowsAndAnEndedOneIsNotFound) {
+  const auto before = system_host().process_cpu_ns(::getpid());
+  ASSERT_TRUE(before.ok()) << before.error().message;
+  std::uint64_t spin = 0;
+  for (std::uint64_t i = 0; i < 5'000'000; ++i) spin += i ^ (spin << 1U);
+  EXPECT_NE(spin, 0U);
+  EXPECT_GT(*system_host().process_cpu_ns(::getpid()), *before);
+  const auto none = system_host().process_cpu_ns(INT32_MAX / 16);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(none.error().os_error, ESRCH);
+}
+
+// A file made in one piece ends where a read is short, also when it fills the first buffer exactly or exceeds it.
+TEST(Host, RecordsAreReadWhole) {
+  auto one_piece = KeptFile::open(system_host(), "/proc/self/status");
+  ASSERT_TRUE(one_piece.ok());
+  const std::string whole(*one_piece->read());
+  EXPECT_EQ(one_piece->read_record()->substr(0, 5), whole.substr(0, 5));
+  EXPECT_EQ(one_piece->read_record()->find("voluntary_ctxt_switches"), whole.find("voluntary_ctxt_switches"));
 }
 
 TEST(Host, ReadsFilesAndSaysWhatIsMissing) {

@@ -3,12 +3,15 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <utility>
+
+#include "base/format.h"
 
 namespace hotlap {
 namespace {
@@ -17,7 +20,8 @@ constexpr std::size_t kFirstBufferBytes = 4096;
 constexpr std::size_t kKernelFileBytesMax = std::size_t{64} << 20;  // a runaway file must not take our memory
 
 // Reads `fd` from offset 0 to its end into `buffer`; returns the length.
-Result<std::size_t> read_whole(int fd, std::string& buffer, std::size_t bytes_max, const std::string& name) {
+Result<std::size_t> read_whole(int fd, std::string& buffer, std::size_t bytes_max, const std::string& name,
+                               bool short_read_is_end = false) {
   if (buffer.size() < kFirstBufferBytes) buffer.resize(kFirstBufferBytes);
   std::size_t length = 0;
   for (;;) {
@@ -32,6 +36,7 @@ Result<std::size_t> read_whole(int fd, std::string& buffer, std::size_t bytes_ma
     }
     if (n == 0) return length;
     length += static_cast<std::size_t>(n);
+    if (short_read_is_end && length < buffer.size()) return length;
   }
 }
 
@@ -58,8 +63,20 @@ std::int64_t Host::clock_ticks_per_s() const { return ::sysconf(_SC_CLK_TCK); }
 std::uint64_t Host::page_bytes() const { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
 std::uint32_t Host::user_id() const { return ::geteuid(); }
 
+Result<std::uint64_t> Host::process_cpu_ns(std::int32_t pid) const {
+  // The kernel's encoding of "CPU clock of a process, scheduler time"; clock_getcpuclockid would spend a call to
+  // check it.
+  const auto id = static_cast<clockid_t>((~static_cast<std::uint32_t>(pid) << 3U) | 2U);
+  timespec spent{};
+  if (::clock_gettime(id, &spent) != 0) return errno_error(format("process {}", pid), errno == EINVAL ? ESRCH : errno);
+  return static_cast<std::uint64_t>(spent.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(spent.tv_nsec);
+}
+
 Result<std::string> Host::read_text(std::string_view absolute, std::size_t bytes_max) const {
   const std::string path = resolve(absolute);
+  if (reopens()) {
+    if (const int refused = injected_error(absolute); refused != 0) return errno_error(path, refused);
+  }
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno_error(path, errno);
   std::string buffer;
@@ -126,6 +143,9 @@ Result<KeptFile> KeptFile::open(const Host& host, std::string_view absolute) {
 
 Result<void> KeptFile::reopen() {
   const std::string path = host_->resolve(path_);
+  if (host_->reopens()) {
+    if (const int refused = host_->injected_error(path_); refused != 0) return errno_error(path, refused);
+  }
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno_error(path, errno);
   if (fd_ >= 0) ::close(fd_);
@@ -133,10 +153,13 @@ Result<void> KeptFile::reopen() {
   return {};
 }
 
-Result<std::string_view> KeptFile::read() {
+Result<std::string_view> KeptFile::read() { return read_text(false); }
+Result<std::string_view> KeptFile::read_record() { return read_text(true); }
+
+Result<std::string_view> KeptFile::read_text(bool short_read_is_end) {
   HOTLAP_CHECK(host_ != nullptr);
   if (host_->reopens()) HOTLAP_TRY(reopen());
-  HOTLAP_TRY_ASSIGN(const std::size_t length, read_whole(fd_, buffer_, kKernelFileBytesMax, path_));
+  HOTLAP_TRY_ASSIGN(const std::size_t length, read_whole(fd_, buffer_, kKernelFileBytesMax, path_, short_read_is_end));
   return std::string_view(buffer_).substr(0, length);
 }
 

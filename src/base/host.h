@@ -1,6 +1,6 @@
 #pragma once
-// The machine that is looked at: where /proc and /sys are, and the few calls that ask the kernel directly. Everything a
-// collector reads goes through here, so that tests put a fake machine (tests/hosts/) in its place.
+// The machine that is looked at: where /proc and /sys are, and the few calls that ask the kernel directly.
+// Everything a collector reads goes through here, so that tests put a fake machine (tests/hosts/) in its place.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -27,11 +27,15 @@ class Host {
   virtual std::string resolve(std::string_view absolute) const { return std::string(absolute); }
   // True on a fake machine whose files are replaced between ticks: kept files are then opened anew at each read.
   virtual bool reopens() const { return false; }
+  // The errno with which a fake machine refuses to open or read a file; 0: it does not. Asked only where reopens().
+  virtual int injected_error(std::string_view /*absolute*/) const { return 0; }
   // statvfs of a mount point. Blocks for as long as its server does not answer: only from a lane that may block.
   virtual Result<FilesystemUsage> filesystem_usage(std::string_view mount_point) const;
   virtual std::int64_t clock_ticks_per_s() const;  // unit of the CPU times in /proc
   virtual std::uint64_t page_bytes() const;
   virtual std::uint32_t user_id() const;  // effective
+  // CPU time of all threads of a process, ns. Finer than the ticks of /proc/PID/stat. kNotFound: it ended.
+  virtual Result<std::uint64_t> process_cpu_ns(std::int32_t pid) const;
 
   // Whole content, at most `bytes_max` (kResourceLimit beyond).
   Result<std::string> read_text(std::string_view absolute, std::size_t bytes_max = std::size_t{1} << 20) const;
@@ -43,8 +47,8 @@ class Host {
 
 const Host& system_host();
 
-// A small kernel file that is read at every tick: the descriptor is kept, content is read from offset 0 into one buffer
-// that grows as needed (a /proc/stat of 1,024 cores has 100 KiB). Not thread-safe: one owner.
+// A small kernel file that is read at every tick: the descriptor is kept, content is read from offset 0 into one
+// buffer that grows as needed (a /proc/stat of 1,024 cores has 100 KiB). Not thread-safe: one owner.
 class KeptFile {
  public:
   KeptFile() = default;
@@ -60,10 +64,14 @@ class KeptFile {
   bool is_open() const { return fd_ >= 0; }
   // Whole content; the view is valid until the next read. An error closes nothing: the caller decides.
   Result<std::string_view> read();
+  // The same for files that the kernel makes in one piece (all of /proc/PID, /proc/stat, meminfo, PSI, sysfs,
+  // cgroup files; not lists such as diskstats, net/dev, mountinfo): a short read is the end, which saves a call.
+  Result<std::string_view> read_record();
   const std::string& path() const { return path_; }
 
  private:
   Result<void> reopen();
+  Result<std::string_view> read_text(bool short_read_is_end);
 
   const Host* host_ = nullptr;
   std::string path_;

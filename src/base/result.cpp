@@ -1,5 +1,6 @@
 #include "base/result.h"
 
+#include <cerrno>
 #include <system_error>
 
 namespace hotlap {
@@ -19,8 +20,17 @@ std::string_view to_string(ErrorCode code) {
 }
 
 Error errno_error(std::string_view what, int error_number) {
-  const ErrorCode code = error_number == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
-  return Error{code, std::string(what) + ": " + std::generic_category().message(error_number)};
+  ErrorCode code = ErrorCode::kIo;
+  switch (error_number) {
+    case ENOENT:
+    case ENOTDIR:
+    case ESRCH:  // a file of a process that ended
+    case ENODEV: code = ErrorCode::kNotFound; break;
+    case EOPNOTSUPP:
+    case ENOSYS: code = ErrorCode::kUnsupported; break;
+    default: break;
+  }
+  return Error{code, std::string(what) + ": " + std::generic_category().message(error_number), error_number};
 }
 
 }  // namespace hotlap

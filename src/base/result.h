@@ -29,6 +29,7 @@ std::string_view to_string(ErrorCode code);
 struct [[nodiscard]] Error {
   ErrorCode code;
   std::string message;
+  int os_error = 0;  // errno behind it; 0: none
 
   // Prepends where it happened: "run.json: line 3: …".
   Error with_context(std::string_view context) && {
@@ -110,11 +111,11 @@ class [[nodiscard]] Result<void> {
 
 // HOTLAP_TRY(expr): returns the error of a Result<void>.
 // HOTLAP_TRY_ASSIGN(auto x, expr): x is the value, or returns the error.
-#define HOTLAP_TRY(expr)                                         \
-  do {                                                           \
-    if (auto hotlap_result = (expr); !hotlap_result.ok()) {      \
-      return std::move(hotlap_result).error();                   \
-    }                                                            \
+#define HOTLAP_TRY(expr)                                    \
+  do {                                                      \
+    if (auto hotlap_result = (expr); !hotlap_result.ok()) { \
+      return std::move(hotlap_result).error();              \
+    }                                                       \
   } while (false)
 #define HOTLAP_TRY_ASSIGN(lhs, expr) HOTLAP_TRY_ASSIGN_INNER(HOTLAP_CONCAT(hotlap_result_, __LINE__), lhs, expr)
 #define HOTLAP_TRY_ASSIGN_INNER(tmp, lhs, expr) \
