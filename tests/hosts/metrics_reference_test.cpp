@@ -1,0 +1,76 @@
+// docs/reference/metrics.md is made from the collectors' specs. HOTLAP_UPDATE_GOLDEN=1 rewrites it.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "collect/registry.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::string_view kIntroduction =
+    "# Metrics\n"
+    "\n"
+    "Made from the collectors' descriptions; do not edit. A series is a metric and an instance (a core, disk, "
+    "interface, mount\n"
+    "or process). Counters are stored as the kernel's own integers; stored integer x scale = value in the unit, and "
+    "rates are\n"
+    "made on reading: a decrease is a reset, across which the rate is missing, except where a 32-bit counter wrapped "
+    "close to\n"
+    "its end. Totals (`disk.total.*`, `network.total.*`) begin at 0 with the recording and hold no spike when a device "
+    "comes.\n"
+    "A value that the source does not have is missing, with its reason, and never 0.\n";
+
+std::string alias_text(const MetricAliases& aliases) {
+  std::string text;
+  const auto add = [&](std::string_view system, std::string_view name) {
+    if (name.empty()) return;
+    if (!text.empty()) text += "<br>";
+    text += format("{} `{}`", system, name);
+  };
+  add("CloudWatch", aliases.cloudwatch);
+  add("OTel", aliases.otel);
+  add("Prometheus", aliases.prometheus);
+  return text;
+}
+
+std::string reference() {
+  std::string text(kIntroduction);
+  for (const CollectorSpec* spec : all_collectors()) {
+    text += format("\n## {}\n\n{}", spec->name, spec->summary);
+    if (spec->min_period_ns > 0) text += format(" Read at most every {}.", format_duration(spec->min_period_ns));
+    if (spec->lane == Lane::kMayBlock) text += " Has a thread of its own, since the source may not answer.";
+    if (!spec->on_by_default) text += " Off by default.";
+    text += "\n\n| metric | unit | kind | what it is | period | scale | elsewhere |\n|---|---|---|---|---|---|---|\n";
+    for (const MetricDesc& metric : spec->metrics) {
+      text += format("| `{}` | `{}` | {} | {} | {} | {} | {} |\n", metric.name, metric.unit,
+                     metric.kind == MetricKind::kCounter ? "counter" : "gauge", metric.help,
+                     metric.min_period_ns > 0 ? format_duration(metric.min_period_ns) : "", metric.scale,
+                     alias_text(metric.aliases));
+    }
+  }
+  return text;
+}
+
+TEST(MetricsReference, IsWhatTheSpecsSay) {
+  const auto path = std::filesystem::path(HOTLAP_SOURCE_DIR) / "docs/reference/metrics.md";
+  const std::string text = reference();
+  if (std::getenv("HOTLAP_UPDATE_GOLDEN") != nullptr) {  // NOLINT(concurrency-mt-unsafe): one thread
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << text;
+    return;
+  }
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream stored;
+  stored << in.rdbuf();
+  EXPECT_EQ(stored.str(), text) << "HOTLAP_UPDATE_GOLDEN=1 rewrites docs/reference/metrics.md";
+}
+
+}  // namespace
+}  // namespace hotlap
