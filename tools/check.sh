@@ -91,7 +91,7 @@ for name in sys.argv[1:]:
             ast.parse(text, name, feature_version=(3, 8))
         except SyntaxError as error:
             sys.exit(f"{name}:{error.lineno}: not Python 3.8: {error.msg}")
-print(len(sys.argv) - 1, "files")'
+print(len(sys.argv) - 1, "Python files")'
 }
 
 check_python() {

@@ -31,6 +31,7 @@ struct LogState {
 
 // Built at first use and never destroyed: a line may be logged by any thread until the very end.
 LogState& state() {
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): the one log of the process, behind state()
   static auto* const instance = [] {
     auto* made = new LogState;
     made->logger = std::make_shared<spdlog::logger>("hotlap", std::make_shared<spdlog::sinks::stderr_sink_mt>());

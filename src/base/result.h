@@ -118,7 +118,9 @@ class [[nodiscard]] Result<void> {
     }                                                       \
   } while (false)
 #define HOTLAP_TRY_ASSIGN(lhs, expr) HOTLAP_TRY_ASSIGN_INNER(HOTLAP_CONCAT(hotlap_result_, __LINE__), lhs, expr)
+// NOLINTBEGIN(bugprone-macro-parentheses): `lhs` may be a declaration
 #define HOTLAP_TRY_ASSIGN_INNER(tmp, lhs, expr) \
   auto tmp = (expr);                            \
   if (!tmp.ok()) return std::move(tmp).error(); \
   lhs = std::move(tmp).value()
+// NOLINTEND(bugprone-macro-parentheses)

@@ -18,24 +18,32 @@ std::optional<T> parse_number(std::string_view text) {
   return value;
 }
 
+// Lead bytes of UTF-8 with the range of their second byte, which keeps overlong forms, surrogates and what lies beyond
+// U+10FFFF out (Unicode, table 3-7).
+struct Utf8Lead {
+  unsigned char first;
+  unsigned char last;
+  unsigned char length;
+  unsigned char second_min;
+  unsigned char second_max;
+};
+constexpr std::array kUtf8Leads{
+    Utf8Lead{0x00, 0x7F, 1, 0, 0},       Utf8Lead{0xC2, 0xDF, 2, 0x80, 0xBF}, Utf8Lead{0xE0, 0xE0, 3, 0xA0, 0xBF},
+    Utf8Lead{0xE1, 0xEC, 3, 0x80, 0xBF}, Utf8Lead{0xED, 0xED, 3, 0x80, 0x9F}, Utf8Lead{0xEE, 0xEF, 3, 0x80, 0xBF},
+    Utf8Lead{0xF0, 0xF0, 4, 0x90, 0xBF}, Utf8Lead{0xF1, 0xF3, 4, 0x80, 0xBF}, Utf8Lead{0xF4, 0xF4, 4, 0x80, 0x8F},
+};
+
 // Length of the valid UTF-8 sequence that `text` starts with; 0 when there is none.
 std::size_t utf8_length(std::string_view text) {
   const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const auto continues = [&](std::size_t i) { return i < text.size() && (at(i) & 0xC0U) == 0x80U; };
-  const unsigned char lead = at(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    if (!continues(1) || !continues(2)) return 0;
-    const bool overlong = lead == 0xE0 && at(1) < 0xA0;
-    const bool surrogate = lead == 0xED && at(1) >= 0xA0;
-    return overlong || surrogate ? 0 : 3;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    if (!continues(1) || !continues(2) || !continues(3)) return 0;
-    const bool overlong = lead == 0xF0 && at(1) < 0x90;
-    const bool too_large = lead == 0xF4 && at(1) >= 0x90;
-    return overlong || too_large ? 0 : 4;
+  for (const Utf8Lead& lead : kUtf8Leads) {
+    if (at(0) < lead.first || at(0) > lead.last) continue;
+    if (text.size() < lead.length) return 0;
+    if (lead.length > 1 && (at(1) < lead.second_min || at(1) > lead.second_max)) return 0;
+    for (std::size_t i = 2; i < lead.length; ++i) {
+      if ((at(i) & 0xC0U) != 0x80U) return 0;
+    }
+    return lead.length;
   }
   return 0;
 }
