@@ -35,10 +35,12 @@ class SystemClock final : public Clock {
   }
 };
 
-constinit const SystemClock kSystemClock;
-
 }  // namespace
 
-const Clock& system_clock() { return kSystemClock; }
+// Never destroyed: threads may ask for the time to the very end.
+const Clock& system_clock() {
+  static const Clock* const clock = new SystemClock;
+  return *clock;
+}
 
 }  // namespace hotlap

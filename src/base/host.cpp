@@ -41,11 +41,14 @@ Result<std::size_t> read_whole(int fd, std::string& buffer, std::size_t bytes_ma
 }
 
 class SystemHost final : public Host {};
-constinit const SystemHost kSystemHost;
 
 }  // namespace
 
-const Host& system_host() { return kSystemHost; }
+// Never destroyed: threads may read to the very end.
+const Host& system_host() {
+  static const Host* const host = new SystemHost;
+  return *host;
+}
 
 Result<FilesystemUsage> Host::filesystem_usage(std::string_view mount_point) const {
   const std::string path = resolve(mount_point);
