@@ -49,6 +49,8 @@ struct Finding {
   std::optional<double> lost_s;
   std::optional<double> lost_pct;                             // of steady step time
   std::optional<Money> money;
+  std::string claims;                                         // part of the step whose time it accounts for: "data_wait"
+  std::int32_t distance = 0;                                  // from the cause, among those that claim the same: nearest wins
   std::vector<std::string> explains;                          // ids of findings that see the same wait
   std::string explained_by;
   std::vector<std::string> look_alikes_excluded;

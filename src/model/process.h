@@ -23,6 +23,7 @@ struct ProcessInfo {
   std::int32_t pid = 0;
   ProcessRole role = ProcessRole::kOther;
   std::int32_t index = -1;     // rank or loader worker number; -1: none
+  std::uint32_t parent = 0;    // slot of the process that started it (a loader's rank); 0: unknown
   std::string label;           // names its series, unique among the live: "loader 3"; empty: made from the role
   std::int64_t start_ns = -1;  // CLOCK_MONOTONIC; -1: unknown
   std::int64_t end_ns = -1;    // -1: alive, or end not seen

@@ -82,7 +82,12 @@ class RecordingReader {
   // Spans that start in `range`, by block, in the order they were recorded. `kinds` empty: all.
   virtual Result<void> read_spans(std::span<const SpanKind> kinds, TimeRange range,
                                   const std::function<void(std::span<const Span>)>& visit) = 0;
+  // The same spans for who follows a live recording: those recorded since `cursor` (0: from the beginning), which
+  // advances. A span is recorded at its end, so its start does not tell what is new.
+  virtual Result<void> read_spans_since(std::uint64_t& cursor, std::span<const SpanKind> kinds,
+                                        const std::function<void(std::span<const Span>)>& visit) = 0;
   virtual Result<std::vector<Event>> read_events(TimeRange range) = 0;
+  virtual Result<std::vector<Event>> read_events_since(std::uint64_t& cursor) = 0;
   virtual Result<std::vector<ClockReading>> read_clock() = 0;
   virtual Result<std::vector<ProcessInfo>> read_processes() = 0;
   virtual Result<std::vector<Loss>> read_losses() = 0;  // the writer's counters and what this reader skipped
