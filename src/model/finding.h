@@ -43,19 +43,19 @@ struct Finding {
   Where where;
   std::int64_t from_ns = 0;
   std::int64_t to_ns = 0;
-  std::string cause;                                          // first line of the verdict, up to the first "·"
-  std::vector<std::string> why;                               // evidence in words, most telling first
-  std::map<std::string, FactValue, std::less<>> evidence;     // the same in figures
+  std::string cause;                                       // first line of the verdict, up to the first "·"
+  std::vector<std::string> why;                            // evidence in words, most telling first
+  std::map<std::string, FactValue, std::less<>> evidence;  // the same in figures
   std::optional<double> lost_s;
-  std::optional<double> lost_pct;                             // of steady step time
+  std::optional<double> lost_pct;  // of steady step time
   std::optional<Money> money;
-  std::string claims;                                         // part of the step whose time it accounts for: "data_wait"
-  std::int32_t distance = 0;                                  // from the cause, among those that claim the same: nearest wins
-  std::vector<std::string> explains;                          // ids of findings that see the same wait
+  std::string claims;                 // part of the step whose time it accounts for: "data_wait"
+  std::int32_t distance = 0;          // from the cause, among those that claim the same: nearest wins
+  std::vector<std::string> explains;  // ids of findings that see the same wait
   std::string explained_by;
   std::vector<std::string> look_alikes_excluded;
   std::vector<Advice> advice;
-  std::vector<std::string> limits;                            // "more workers will NOT help", what is not known
+  std::vector<std::string> limits;  // "more workers will NOT help", what is not known
 
   // Stable over re-evaluation: rule + where.
   std::string id() const;

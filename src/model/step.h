@@ -21,13 +21,13 @@ struct Step {
   std::optional<std::int64_t> gc_ns;
   std::optional<std::int64_t> compile_ns;
   std::optional<std::int64_t> evaluation_ns;
-  std::optional<std::int64_t> hook_ns;  // our own time in it
+  std::optional<std::int64_t> hook_ns;          // our own time in it
   std::optional<std::int64_t> loader_start_ns;  // of data_wait_ns: making an iterator, to its first batch
-  std::int32_t batches = -1;                    // taken from the loader in this step (accumulation: several); -1: unknown
-  std::int64_t samples = -1;            // -1: unknown
+  std::int32_t batches = -1;  // taken from the loader in this step (accumulation: several); -1: unknown
+  std::int64_t samples = -1;  // -1: unknown
   std::int64_t tokens = -1;
-  bool is_inferred = false;             // cut by cadence, not by a marker
-  bool is_hooked = true;                // false: inside a shadow block with the hook off
+  bool is_inferred = false;  // cut by cadence, not by a marker
+  bool is_hooked = true;     // false: inside a shadow block with the hook off
 };
 
 }  // namespace hotlap
