@@ -55,18 +55,4 @@ void KeyedNumbers::learn(std::string_view text) {
   has_learnt_ = true;
 }
 
-std::optional<std::uint64_t> count_in_list(std::string_view list) {
-  std::uint64_t count = 0;
-  TextCursor cursor(list);
-  while (!cursor.at_line_end()) {
-    std::uint64_t first = 0;
-    if (!cursor.number(first)) return std::nullopt;
-    std::uint64_t last = first;
-    if (cursor.accept("-") && (!cursor.number(last) || last < first)) return std::nullopt;
-    count += last - first + 1;
-    if (!cursor.accept(",") && !cursor.at_line_end()) return std::nullopt;
-  }
-  return count;
-}
-
 }  // namespace hotlap

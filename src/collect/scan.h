@@ -103,7 +103,4 @@ class KeyedNumbers {
   bool has_learnt_ = false;
 };
 
-// "0-3,8,10-11" → 6. Nothing when it is not such a list; an empty list has 0.
-std::optional<std::uint64_t> count_in_list(std::string_view list);
-
 }  // namespace hotlap

@@ -64,14 +64,6 @@ TEST(KeyedNumbers, AKeyWithoutANumberIsAbsent) {
   EXPECT_EQ(numbers.value(0), std::nullopt);
 }
 
-TEST(List, CountsRanges) {
-  EXPECT_EQ(count_in_list("0-3,8,10-11\n"), 7U);
-  EXPECT_EQ(count_in_list("0\n"), 1U);
-  EXPECT_EQ(count_in_list("\n"), 0U);
-  EXPECT_EQ(count_in_list("3-1"), std::nullopt);
-  EXPECT_EQ(count_in_list("0;1"), std::nullopt);
-}
-
 TEST(Pressure, ReadsTotalsOnly) {
   const PressureTotals totals =
       read_pressure("some avg10=0.10 avg60=2.00 avg300=3.85 total=15\nfull avg10=0.0 total=x\n");
