@@ -56,15 +56,6 @@ std::string table(const std::vector<Row>& rows) {
   return out;
 }
 
-std::string range_of(const FlagSpec& flag) {
-  if (flag.min == flag.max) return {};
-  if (flag.type == FlagType::kDuration) {
-    return format(" ({} to {})", format_duration(static_cast<std::int64_t>(flag.min)),
-                  format_duration(static_cast<std::int64_t>(flag.max)));
-  }
-  return format(" ({:.15g} to {:.15g})", flag.min, flag.max);
-}
-
 }  // namespace
 
 std::string flag_heading(const FlagSpec& flag) {
@@ -75,6 +66,15 @@ std::string flag_heading(const FlagSpec& flag) {
   }
   if (flag.type != FlagType::kSwitch) out += " " + std::string(flag.placeholder.empty() ? "VALUE" : flag.placeholder);
   return out;
+}
+
+std::string flag_range(const FlagSpec& flag) {
+  if (flag.min == flag.max) return {};
+  if (flag.type == FlagType::kDuration) {
+    return format(" ({} to {})", format_duration(static_cast<std::int64_t>(flag.min)),
+                  format_duration(static_cast<std::int64_t>(flag.max)));
+  }
+  return format(" ({:.15g} to {:.15g})", flag.min, flag.max);
 }
 
 std::string command_usage(const CommandSpec& spec) {
@@ -98,7 +98,8 @@ std::string command_help(const CommandSpec& spec) {
   }
   if (!rows.empty()) out += "\nArguments:\n" + table(rows);
   rows.clear();
-  for (const FlagSpec& flag : spec.flags) rows.push_back({flag_heading(flag), std::string(flag.help) + range_of(flag)});
+  for (const FlagSpec& flag : spec.flags)
+    rows.push_back({flag_heading(flag), std::string(flag.help) + flag_range(flag)});
   rows.push_back({"-h, --help", "this text"});
   return out + "\nFlags:\n" + table(rows);
 }

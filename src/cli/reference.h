@@ -1,0 +1,13 @@
+#pragma once
+// docs/reference/ as far as it is made from specs; tests compare the files with these texts.
+#include <span>
+#include <string>
+
+#include "cli/command.h"
+
+namespace hotlap {
+
+std::string cli_reference(std::span<const CommandSpec* const> commands);
+std::string config_reference();
+
+}  // namespace hotlap
