@@ -21,6 +21,7 @@
 #include "model/run.h"
 #include "model/sink.h"
 #include "model/span.h"
+#include "store/tier.h"
 
 namespace hotlap {
 
@@ -46,19 +47,6 @@ struct StoredSeries {
 struct SamplePoint {
   std::int64_t t_ns;
   Value value;
-};
-
-// One bucket of a downsampled series (rates of counters are made by the caller from first and last).
-struct TierPoint {
-  std::int64_t from_ns = 0;
-  std::int64_t to_ns = 0;
-  double min = 0;
-  double mean = 0;
-  double max = 0;
-  double first = 0;
-  double last = 0;
-  std::uint64_t count = 0;  // values; 0: min … last mean nothing
-  std::uint64_t missing = 0;
 };
 
 class RecordingReader {

@@ -8,14 +8,9 @@
 
 #include "base/result.h"
 #include "model/run.h"
+#include "store/home.h"
 
 namespace hotlap {
-
-// $HOTLAP_HOME, else ${XDG_DATA_HOME:-~/.local/share}/hotlap; under sudo the calling user's.
-Result<std::filesystem::path> hotlap_home();
-
-// True for NFS, Lustre, SMB, FUSE and alike, where SQLite's WAL does not work.
-bool is_network_filesystem(const std::filesystem::path& path);
 
 class RunFolder {
  public:
@@ -23,10 +18,11 @@ class RunFolder {
   static Result<RunFolder> create(const std::filesystem::path& home, const RunInfo& info);
   // A run folder, or any folder that holds one run.json.
   static Result<RunFolder> open(const std::filesystem::path& folder);
-  // By id, unique prefix of an id, name (the newest), path of a folder or of a .hotlap file, or "last".
+  // By id, name (the newest), unique prefix of an id, path of a folder or of a .hotlap file, or "last". A recording that
+  // lies alone, without run.json beside it, is a run of its own.
   // kNotFound says what exists; kInvalidInput names the candidates of an ambiguous prefix.
   static Result<RunFolder> find(const std::filesystem::path& home, std::string_view run_untrusted);
-  // Newest first; folders that cannot be read are skipped and counted in `unreadable`.
+  // Newest first; folders that cannot be read are skipped and counted in `unreadable` (null: not wanted).
   static std::vector<RunFolder> list(const std::filesystem::path& home, std::size_t* unreadable);
 
   const std::filesystem::path& path() const { return path_; }
@@ -34,13 +30,16 @@ class RunFolder {
   // Replaces run.json atomically.
   Result<void> update(const RunInfo& info);
   Result<void> reload();
-  std::vector<std::filesystem::path> recordings() const;  // *.hotlap but derived.hotlap, sorted
+  std::vector<std::filesystem::path> recordings() const;  // *.hotlap but derived.hotlap, those of trace/ last; sorted
   // Replaces a small text file of the folder atomically (0600): verdict.txt, verdict.json.
   Result<void> write_text(std::string_view name, std::string_view text) const;
+  // Deletes the folder with all that is in it.
+  Result<void> remove() const;
 
  private:
   std::filesystem::path path_;
   RunInfo info_;
+  std::filesystem::path only_;  // the one recording, where there is no run.json
 };
 
 std::string run_info_to_json(const RunInfo& info);

@@ -1,0 +1,614 @@
+#include "store/recording_reader.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "store/block.h"
+#include "store/format.h"
+#include "store/schema.h"
+#include "store/span_block.h"
+#include "store/sqlite_db.h"
+#include "store/stretch.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::size_t kSamplesPerBatch = 4'000'000;  // in memory at once (100 MB) while series are gathered
+constexpr std::size_t kRowsPerTransaction = 64;      // span blocks read before the transaction ends and they are visited
+constexpr std::size_t kNamesBytesMax = std::size_t{512} << 20U;
+
+struct StretchRow {
+  std::int64_t id;
+  std::int64_t from_ns;
+  std::int64_t to_ns;
+  std::uint64_t samples;
+  std::optional<std::int64_t> hours_to_ns;
+};
+
+bool overlaps(std::int64_t first_ns, std::int64_t last_ns, TimeRange range) {
+  return last_ns >= range.from_ns && first_ns < range.to_ns;
+}
+bool contains(TimeRange range, std::int64_t t_ns) { return t_ns >= range.from_ns && t_ns < range.to_ns; }
+
+// Which of the wanted series a batch gathers, by handle.
+class Wanted {
+ public:
+  explicit Wanted(std::span<const SeriesHandle> handles) : handles_(handles) {
+    for (std::size_t i = 0; i < handles.size(); ++i) sorted_.emplace_back(handles[i].index, i);
+    std::sort(sorted_.begin(), sorted_.end());
+  }
+  bool empty() const { return sorted_.empty(); }
+  bool any_in(std::int64_t first, std::int64_t last) const {
+    const auto place = std::lower_bound(sorted_.begin(), sorted_.end(), std::pair<std::int64_t, std::size_t>(first, 0));
+    return place != sorted_.end() && place->first <= last;
+  }
+  // Calls use(place among the handles) for every time that `series` was asked for.
+  template <class Use>
+  void for_each(std::uint32_t series, Use&& use) const {
+    for (auto place = std::lower_bound(sorted_.begin(), sorted_.end(), std::pair<std::int64_t, std::size_t>(series, 0));
+         place != sorted_.end() && place->first == series; ++place) {
+      use(place->second);
+    }
+  }
+  bool has(std::uint32_t series) const { return any_in(series, series); }
+  std::int64_t lowest() const { return sorted_.front().first; }
+  std::int64_t highest() const { return sorted_.back().first; }
+
+ private:
+  std::span<const SeriesHandle> handles_;
+  std::vector<std::pair<std::int64_t, std::size_t>> sorted_;
+};
+
+class SqliteReader final : public RecordingReader {
+ public:
+  SqliteReader(std::string path, Database database) : path_(std::move(path)), database_(std::move(database)) {}
+
+  const RecordingInfo& info() const override { return info_; }
+  bool is_closed() const override { return closed_; }
+  Result<void> refresh() override;
+  const std::vector<StoredSeries>& series() const override { return series_; }
+  Result<TimeRange> extent() const override { return extent_; }
+  Result<void> read_samples(std::span<const SeriesHandle> wanted, TimeRange range,
+                            const std::function<void(SeriesHandle, std::span<const SamplePoint>)>& visit) override;
+  Result<void> read_tiers(std::span<const SeriesHandle> wanted, TimeRange range, std::size_t points_max,
+                          const std::function<void(SeriesHandle, std::span<const TierPoint>)>& visit) override;
+  Result<void> read_spans(std::span<const SpanKind> kinds, TimeRange range,
+                          const std::function<void(std::span<const Span>)>& visit) override;
+  Result<std::vector<Event>> read_events(TimeRange range) override;
+  Result<std::vector<ClockReading>> read_clock() override;
+  Result<std::vector<ProcessInfo>> read_processes() override;
+  Result<std::vector<Loss>> read_losses() override;
+  Result<std::map<std::string, std::string>> read_attributes() override;
+  std::string name(std::uint32_t id) override { return id >= 1 && id <= names_.size() ? names_[id - 1] : std::string(); }
+
+ private:
+  struct TailText {
+    std::int64_t id;
+    Bytes payload;
+  };
+  using SampleUse = std::function<void(std::size_t place, std::int64_t t_ns, Value value)>;
+
+  Error with_path(Error error) const;
+  Result<void> in_transaction(const std::function<Result<void>()>& work);
+  Result<void> load_meta();
+  Result<void> load_series();
+  Result<void> load_names();
+  Result<void> load_stretches();
+  Result<void> load_extent();
+  // Stretches and tails as one consistent picture; blocks of stretches never change, so they can be read afterwards.
+  Result<std::vector<TailText>> snapshot(TimeRange range);
+  Result<void> read_stretch(const StretchRow& stretch, const Wanted& wanted, TimeRange range, const SampleUse& use);
+  void read_tail(const TailText& text, const Wanted& wanted, TimeRange range, const SampleUse& use);
+  Result<void> read_tier_blocks(const StretchRow& stretch, BlockKind kind, const Wanted& wanted, TimeRange range,
+                                std::vector<TierSeries>& into);
+  // Blocks of one kind and stretch that hold wanted series.
+  Result<void> for_each_block(std::int64_t stretch, BlockKind kind, const Wanted& wanted,
+                              const std::function<void(ByteView)>& use);
+  // Payloads of at most `rows_max` rows from `from_id` on, which is set to where the next call goes on.
+  Result<void> read_span_rows(bool parts, TimeRange range, std::uint64_t kinds_mask, std::int64_t highest_id,
+                              std::size_t rows_max, std::int64_t& from_id, std::vector<Bytes>& payloads);
+  TimeRange within_extent(TimeRange range) const;
+
+  std::string path_;
+  Database database_;
+  BlockCodec codec_;
+  RecordingInfo info_;
+  bool closed_ = false;
+  std::vector<StoredSeries> series_;
+  std::vector<std::string> names_;
+  std::size_t names_bytes_ = 0;
+  std::vector<StretchRow> stretches_;
+  TimeRange extent_{INT64_MAX, INT64_MIN};
+  std::uint64_t blocks_damaged_ = 0;
+  // Reused between blocks.
+  TicksBlock ticks_;
+  std::vector<ChunkColumn> columns_;
+  std::vector<TierEntry> entries_;
+  std::vector<TierPoint> points_;
+  ColumnData data_;
+  Statement blocks_;
+};
+
+Error SqliteReader::with_path(Error error) const {
+  if (error.message.starts_with(path_)) return error;
+  return std::move(error).with_context(path_);
+}
+
+Result<void> SqliteReader::in_transaction(const std::function<Result<void>()>& work) {
+  Result<void> outcome = database_.execute("BEGIN");
+  if (outcome.ok()) outcome = work();
+  if (outcome.ok()) outcome = database_.execute("COMMIT");
+  if (outcome.ok()) return outcome;
+  database_.roll_back();
+  return with_path(std::move(outcome).error());
+}
+
+Result<void> SqliteReader::refresh() {
+  return in_transaction([this]() -> Result<void> {
+    HOTLAP_TRY(load_meta());
+    HOTLAP_TRY(load_series());
+    HOTLAP_TRY(load_names());
+    HOTLAP_TRY(load_stretches());
+    return load_extent();
+  });
+}
+
+Result<void> SqliteReader::load_meta() {
+  HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT key,text FROM meta"));
+  info_.attributes.clear();
+  for (;;) {
+    HOTLAP_TRY_ASSIGN(const bool row, rows.step());
+    if (!row) return {};
+    const std::string key = rows.text(0);
+    std::string text = to_valid_utf8(rows.text(1));
+    if (key == "recording.id") {
+      info_.id = std::move(text);
+    } else if (key == "run.id") {
+      info_.run_id = std::move(text);
+    } else if (key == "node") {
+      info_.node = std::move(text);
+    } else if (key == "hotlap.version") {
+      info_.hotlap_version = std::move(text);
+    } else if (key == "boot.id") {
+      info_.boot_id = std::move(text);
+    } else if (key == "interval_ns") {
+      info_.interval_ns = parse_i64(text).value_or(0);
+    } else if (key == "closed") {
+      closed_ = text == "1";
+    } else if (key.starts_with("attribute.")) {
+      info_.attributes[key.substr(std::string_view("attribute.").size())] = std::move(text);
+    }
+  }
+}
+
+Result<void> SqliteReader::load_series() {
+  HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT id,metric,unit,instance,kind,scale,window_ns,min_period_ns "
+                                                      "FROM series WHERE id>=?1 ORDER BY id"));
+  rows.bind(1, static_cast<std::int64_t>(series_.size()));
+  for (;;) {
+    HOTLAP_TRY_ASSIGN(const bool row, rows.step());
+    if (!row) return {};
+    const std::int64_t id = rows.integer(0);
+    // Handles count up without a hole; anything else is not what our writer makes.
+    if (id != static_cast<std::int64_t>(series_.size()) || id >= std::int64_t{kSeriesMax}) {
+      return Error{ErrorCode::kCorrupt, format("damaged: series {} is out of order", id)};
+    }
+    series_.push_back({.handle = SeriesHandle{static_cast<std::uint32_t>(id)},
+                       .metric = to_valid_utf8(rows.text(1)),
+                       .unit = to_valid_utf8(rows.text(2)),
+                       .instance = to_valid_utf8(rows.text(3)),
+                       .kind = rows.integer(4) == 1 ? MetricKind::kCounter : MetricKind::kGauge,
+                       .scale = rows.real(5),
+                       .window_ns = rows.integer(6),
+                       .min_period_ns = rows.integer(7)});
+  }
+}
+
+Result<void> SqliteReader::load_names() {
+  HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT id,text FROM names WHERE id>?1 ORDER BY id"));
+  rows.bind(1, static_cast<std::int64_t>(names_.size()));
+  for (;;) {
+    HOTLAP_TRY_ASSIGN(const bool row, rows.step());
+    if (!row) return {};
+    if (rows.integer(0) != static_cast<std::int64_t>(names_.size()) + 1) {
+      return Error{ErrorCode::kCorrupt, format("damaged: name {} is out of order", rows.integer(0))};
+    }
+    names_.push_back(to_valid_utf8(rows.text(1)));
+    names_bytes_ += names_.back().size() + sizeof(std::string);
+    if (names_bytes_ > kNamesBytesMax) return Error{ErrorCode::kResourceLimit, "its table of names is too large to read"};
+  }
+}
+
+Result<void> SqliteReader::load_stretches() {
+  HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT id,from_ns,to_ns,samples,hours_to_ns FROM stretches "
+                                                      "WHERE id>?1 ORDER BY id"));
+  rows.bind(1, stretches_.empty() ? std::numeric_limits<std::int64_t>::min() : stretches_.back().id);
+  for (;;) {
+    HOTLAP_TRY_ASSIGN(const bool row, rows.step());
+    if (!row) return {};
+    StretchRow stretch{.id = rows.integer(0),
+                       .from_ns = rows.integer(1),
+                       .to_ns = rows.integer(2),
+                       .samples = static_cast<std::uint64_t>(rows.integer(3)),
+                       .hours_to_ns = std::nullopt};
+    if (!rows.is_null(4)) stretch.hours_to_ns = rows.integer(4);
+    if (stretch.id < 0 || stretch.id > kStretchIdMax) return Error{ErrorCode::kCorrupt, "damaged: stretch ids"};
+    stretches_.push_back(stretch);
+  }
+}
+
+Result<void> SqliteReader::load_extent() {
+  TimeRange extent{INT64_MAX, INT64_MIN};
+  const auto include = [&extent](std::int64_t first_ns, std::int64_t last_ns) {
+    extent.from_ns = std::min(extent.from_ns, first_ns);
+    extent.to_ns = std::max(extent.to_ns, last_ns == INT64_MAX ? last_ns : last_ns + 1);
+  };
+  for (const StretchRow& stretch : stretches_) include(stretch.from_ns, stretch.to_ns);
+  for (const char* sql : {"SELECT min(from_ns),max(to_ns) FROM tails", "SELECT min(from_ns),max(end_ns) FROM spans"}) {
+    HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare(sql));
+    HOTLAP_TRY_ASSIGN(const bool row, rows.step());
+    if (row && !rows.is_null(0)) include(rows.integer(0), rows.integer(1));
+  }
+  extent_ = extent;
+  return {};
+}
+
+Result<std::vector<SqliteReader::TailText>> SqliteReader::snapshot(TimeRange range) {
+  std::vector<TailText> tails;
+  const auto take = [&]() -> Result<void> {
+    HOTLAP_TRY(load_stretches());
+    HOTLAP_TRY(load_extent());
+    HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT id,payload FROM tails WHERE to_ns>=?1 AND from_ns<?2 "
+                                                        "ORDER BY id"));
+    rows.bind(1, range.from_ns).bind(2, range.to_ns);
+    for (;;) {
+      HOTLAP_TRY_ASSIGN(const bool row, rows.step());
+      if (!row) return {};
+      const ByteView payload = rows.blob(1);
+      tails.push_back({rows.integer(0), Bytes(payload.begin(), payload.end())});
+    }
+  };
+  HOTLAP_TRY(in_transaction(take));
+  return tails;
+}
+
+Result<void> SqliteReader::for_each_block(std::int64_t stretch, BlockKind kind, const Wanted& wanted,
+                                          const std::function<void(ByteView)>& use) {
+  if (!blocks_) {
+    HOTLAP_TRY_ASSIGN(blocks_, database_.prepare("SELECT first_series,last_series,payload FROM blocks "
+                                                 "WHERE id BETWEEN ?1 AND ?2"));
+  }
+  const std::uint32_t per_group = kind == BlockKind::kChunk ? kSeriesPerChunk : kSeriesPerTierBlock;
+  const auto first_group = static_cast<std::uint32_t>(wanted.lowest() / per_group) & 0xFFFFU;
+  const auto last_group = static_cast<std::uint32_t>(wanted.highest() / per_group) & 0xFFFFU;
+  const bool all = kind == BlockKind::kTicks;
+  blocks_.bind(1, block_id(stretch, kind, all ? 0 : first_group)).bind(2, block_id(stretch, kind, all ? 0 : last_group));
+  for (;;) {
+    HOTLAP_TRY_ASSIGN(const bool row, blocks_.step());
+    if (!row) break;
+    if (all || wanted.any_in(blocks_.integer(0), blocks_.integer(1))) use(blocks_.blob(2));
+  }
+  blocks_.reset();
+  return {};
+}
+
+Result<void> SqliteReader::read_stretch(const StretchRow& stretch, const Wanted& wanted, TimeRange range,
+                                        const SampleUse& use) {
+  bool has_ticks = false;
+  HOTLAP_TRY(for_each_block(stretch.id, BlockKind::kTicks, wanted, [&](ByteView sealed) {
+    const std::optional<ByteView> raw = codec_.open(BlockKind::kTicks, sealed);
+    has_ticks = raw && decode_ticks(*raw, ticks_);
+  }));
+  if (!has_ticks) {
+    ++blocks_damaged_;
+    return {};
+  }
+  return for_each_block(stretch.id, BlockKind::kChunk, wanted, [&](ByteView sealed) {
+    const std::optional<ByteView> raw = codec_.open(BlockKind::kChunk, sealed);
+    if (!raw || !decode_chunk(*raw, ticks_.classes.size(), columns_)) {
+      ++blocks_damaged_;
+      return;
+    }
+    for (const ChunkColumn& column : columns_) {
+      if (!wanted.has(column.series)) continue;
+      if (!decode_column(column, ticks_, data_)) {
+        ++blocks_damaged_;
+        continue;
+      }
+      wanted.for_each(column.series, [&](std::size_t place) {
+        for_each_sample(data_, [&](std::uint32_t tick, Value value) {
+          if (contains(range, ticks_.times_ns[tick])) use(place, ticks_.times_ns[tick], value);
+        });
+      });
+    }
+  });
+}
+
+void SqliteReader::read_tail(const TailText& text, const Wanted& wanted, TimeRange range, const SampleUse& use) {
+  const std::optional<ByteView> raw = codec_.open(BlockKind::kTail, text.payload);
+  Tail tail;
+  if (!raw || !decode_tail(*raw, tail)) {
+    ++blocks_damaged_;
+    return;
+  }
+  const auto tick_count = static_cast<std::uint32_t>(tail.first_tick + tail.times_ns.size());
+  for (const TailSeries& entry : tail.series) {
+    if (!wanted.has(entry.series)) continue;
+    data_.clear();
+    if (!decode_stream(entry.part, tick_count, data_) ||
+        (!data_.runs.empty() && data_.runs.front().first_tick < tail.first_tick)) {
+      ++blocks_damaged_;
+      continue;
+    }
+    wanted.for_each(entry.series, [&](std::size_t place) {
+      for_each_sample(data_, [&](std::uint32_t tick, Value value) {
+        const std::int64_t t_ns = tail.times_ns[tick - tail.first_tick];
+        if (contains(range, t_ns)) use(place, t_ns, value);
+      });
+    });
+  }
+}
+
+Result<void> SqliteReader::read_samples(
+    std::span<const SeriesHandle> wanted, TimeRange range,
+    const std::function<void(SeriesHandle, std::span<const SamplePoint>)>& visit) {
+  HOTLAP_TRY_ASSIGN(const std::vector<TailText> tails, snapshot(range));
+  std::size_t ticks = tails.size() * 2;
+  for (const StretchRow& stretch : stretches_) {
+    if (overlaps(stretch.from_ns, stretch.to_ns, range)) ticks += kTicksPerStretchMax / 2;
+  }
+  const std::size_t at_once = std::clamp<std::size_t>(kSamplesPerBatch / std::max<std::size_t>(ticks, 1), 1, 256);
+  std::vector<std::vector<SamplePoint>> gathered(std::min(at_once, wanted.size()));
+  while (!wanted.empty()) {
+    const std::span<const SeriesHandle> batch = wanted.first(std::min(at_once, wanted.size()));
+    wanted = wanted.subspan(batch.size());
+    for (std::vector<SamplePoint>& one : gathered) one.clear();
+    const Wanted by_handle(batch);
+    bool disorder = false;
+    const SampleUse use = [&](std::size_t place, std::int64_t t_ns, Value value) {
+      std::vector<SamplePoint>& into = gathered[place];
+      if (!into.empty() && into.back().t_ns >= t_ns) {
+        disorder = true;
+      } else {
+        into.push_back({t_ns, value});
+      }
+    };
+    for (const StretchRow& stretch : stretches_) {
+      if (!overlaps(stretch.from_ns, stretch.to_ns, range)) continue;
+      if (Result<void> read = read_stretch(stretch, by_handle, range, use); !read.ok()) {
+        return with_path(std::move(read).error());
+      }
+    }
+    for (const TailText& tail : tails) read_tail(tail, by_handle, range, use);
+    if (disorder) ++blocks_damaged_;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (!gathered[i].empty()) visit(batch[i], gathered[i]);
+    }
+  }
+  return {};
+}
+
+TimeRange SqliteReader::within_extent(TimeRange range) const {
+  return {std::max(range.from_ns, extent_.from_ns), std::min(range.to_ns, extent_.to_ns)};
+}
+
+Result<void> SqliteReader::read_tier_blocks(const StretchRow& stretch, BlockKind kind, const Wanted& wanted,
+                                            TimeRange range, std::vector<TierSeries>& into) {
+  const std::int64_t width = kind == BlockKind::kMinutes ? kMinuteNs : kHourNs;
+  return for_each_block(stretch.id, kind, wanted, [&](ByteView sealed) {
+    const std::optional<ByteView> raw = codec_.open(kind, sealed);
+    if (!raw || !decode_tier(*raw, entries_)) {
+      ++blocks_damaged_;
+      return;
+    }
+    for (const TierEntry& entry : entries_) {
+      if (!wanted.has(entry.series)) continue;
+      points_.clear();
+      if (!decode_points(entry.points, width, points_)) {
+        ++blocks_damaged_;
+        continue;
+      }
+      wanted.for_each(entry.series, [&](std::size_t place) {
+        for (const TierPoint& point : points_) {
+          if (overlaps(point.from_ns, point.to_ns - 1, range)) into[place].add(point);
+        }
+      });
+    }
+  });
+}
+
+Result<void> SqliteReader::read_tiers(std::span<const SeriesHandle> wanted, TimeRange range, std::size_t points_max,
+                                      const std::function<void(SeriesHandle, std::span<const TierPoint>)>& visit) {
+  if (wanted.empty()) return {};
+  HOTLAP_TRY_ASSIGN(const std::vector<TailText> tails, snapshot(range));
+  const TimeRange shown = within_extent(range);
+  if (shown.from_ns >= shown.to_ns) return {};
+  const auto length = static_cast<std::uint64_t>(shown.to_ns) - static_cast<std::uint64_t>(shown.from_ns);
+  const std::uint64_t per_point = std::max<std::uint64_t>(length / std::max<std::size_t>(points_max, 1), 1);
+  // A tier suffices while it gives at least half of the points that may be shown.
+  const bool hours = per_point * 2 >= static_cast<std::uint64_t>(kHourNs);
+  const bool minutes = !hours && per_point * 2 >= static_cast<std::uint64_t>(kMinuteNs);
+  const auto tier = static_cast<std::uint64_t>(hours ? kHourNs : minutes ? kMinuteNs : 1);
+  const std::uint64_t width = std::min<std::uint64_t>((per_point + tier - 1) / tier * tier, INT64_MAX);
+  std::vector<TierSeries> gathered(wanted.size(), TierSeries(static_cast<std::int64_t>(width)));
+  const Wanted by_handle(wanted);
+  const SampleUse use = [&](std::size_t place, std::int64_t t_ns, Value value) { gathered[place].add(t_ns, value); };
+
+  std::int64_t hours_to = INT64_MIN;
+  std::int64_t hours_from = INT64_MIN;  // the hours of the stretches seen so far end here
+  if (hours) {
+    for (const StretchRow& stretch : stretches_) hours_to = std::max(hours_to, stretch.hours_to_ns.value_or(hours_to));
+  }
+  for (const StretchRow& stretch : stretches_) {
+    Result<void> read;
+    if (hours && stretch.hours_to_ns) {
+      if (overlaps(hours_from, *stretch.hours_to_ns, range)) {
+        read = read_tier_blocks(stretch, BlockKind::kHours, by_handle, range, gathered);
+      }
+      hours_from = bucket_start(stretch.from_ns, kHourNs);
+    }
+    if (!overlaps(stretch.from_ns, stretch.to_ns, range)) {
+      // nothing of it is shown
+    } else if (hours || minutes) {
+      const TimeRange rest{std::max(range.from_ns, hours_to), range.to_ns};
+      if (read.ok() && rest.from_ns < rest.to_ns && stretch.to_ns >= rest.from_ns) {
+        read = read_tier_blocks(stretch, BlockKind::kMinutes, by_handle, rest, gathered);
+      }
+    } else {
+      read = read_stretch(stretch, by_handle, range, use);
+    }
+    if (!read.ok()) return with_path(std::move(read).error());
+  }
+  for (const TailText& tail : tails) read_tail(tail, by_handle, range, use);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (!gathered[i].points().empty()) visit(wanted[i], gathered[i].points());
+  }
+  return {};
+}
+
+Result<void> SqliteReader::read_spans(std::span<const SpanKind> kinds, TimeRange range,
+                                      const std::function<void(std::span<const Span>)>& visit) {
+  std::uint64_t kinds_mask = kinds.empty() ? UINT64_MAX : 0;
+  for (const SpanKind kind : kinds) kinds_mask |= kind_bit(kind);
+  const auto is_wanted = [&](const Span& span) {
+    return contains(range, span.start_ns) && (kinds.empty() || std::find(kinds.begin(), kinds.end(), span.kind) != kinds.end());
+  };
+  // The parts are taken first, with the highest id of the moment: later they may have been replaced by a block.
+  std::vector<Bytes> parts;
+  std::int64_t highest_id = INT64_MIN;
+  const auto take_parts = [&]() -> Result<void> {
+    HOTLAP_TRY_ASSIGN(highest_id, database_.integer("SELECT max(id) FROM spans"));
+    std::int64_t from_id = INT64_MIN;
+    return read_span_rows(true, range, kinds_mask, highest_id, SIZE_MAX, from_id, parts);
+  };
+  HOTLAP_TRY(in_transaction(take_parts));
+  std::vector<Span> spans;
+  const auto visit_all = [&](const std::vector<Bytes>& payloads) {
+    for (const Bytes& payload : payloads) {
+      const std::optional<ByteView> raw = codec_.open(BlockKind::kSpans, payload);
+      if (!raw || !decode_spans(*raw, spans)) {
+        ++blocks_damaged_;
+        continue;
+      }
+      std::erase_if(spans, [&](const Span& span) { return !is_wanted(span); });
+      if (!spans.empty()) visit(spans);
+    }
+  };
+  for (std::int64_t from_id = INT64_MIN;;) {
+    std::vector<Bytes> blocks;
+    HOTLAP_TRY(in_transaction([&]() -> Result<void> {
+      return read_span_rows(false, range, kinds_mask, highest_id, kRowsPerTransaction, from_id, blocks);
+    }));
+    visit_all(blocks);
+    if (blocks.size() < kRowsPerTransaction) break;
+  }
+  visit_all(parts);
+  return {};
+}
+
+Result<void> SqliteReader::read_span_rows(bool parts, TimeRange range, std::uint64_t kinds_mask, std::int64_t highest_id,
+                                          std::size_t rows_max, std::int64_t& from_id, std::vector<Bytes>& payloads) {
+  HOTLAP_TRY_ASSIGN(Statement rows,
+                    database_.prepare("SELECT id,payload FROM spans WHERE id>=?1 AND id<=?2 AND part=?3 AND to_ns>=?4 AND "
+                                      "from_ns<?5 AND (kinds&?6)!=0 ORDER BY id LIMIT ?7"));
+  rows.bind(1, from_id).bind(2, highest_id).bind(3, std::int64_t{parts}).bind(4, range.from_ns).bind(5, range.to_ns);
+  rows.bind(6, static_cast<std::int64_t>(kinds_mask));
+  rows.bind(7, static_cast<std::int64_t>(std::min<std::size_t>(rows_max, INT64_MAX)));
+  for (;;) {
+    HOTLAP_TRY_ASSIGN(const bool row, rows.step());
+    if (!row) return {};
+    if (rows.integer(0) == INT64_MAX) return {};
+    from_id = rows.integer(0) + 1;
+    const ByteView payload = rows.blob(1);
+    payloads.emplace_back(payload.begin(), payload.end());
+  }
+}
+
+Result<std::vector<Event>> SqliteReader::read_events(TimeRange range) {
+  std::vector<Event> events;
+  HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT t_ns,kind,value,text FROM events WHERE t_ns>=?1 AND t_ns<?2 "
+                                                      "ORDER BY id"));
+  rows.bind(1, range.from_ns).bind(2, range.to_ns);
+  for (;;) {
+    HOTLAP_TRY_ASSIGN(const bool row, rows.step());
+    if (!row) return events;
+    const std::int64_t kind = rows.integer(1);
+    if (kind < 0 || kind > UINT8_MAX) continue;
+    events.push_back({.t_ns = rows.integer(0),
+                      .kind = static_cast<EventKind>(kind),
+                      .value = rows.integer(2),
+                      .text = to_valid_utf8(rows.text(3))});
+  }
+}
+
+Result<std::vector<ClockReading>> SqliteReader::read_clock() {
+  std::vector<ClockReading> readings;
+  HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT mono_ns,wall_ns,boot_ns FROM clock ORDER BY id"));
+  for (;;) {
+    HOTLAP_TRY_ASSIGN(const bool row, rows.step());
+    if (!row) return readings;
+    readings.push_back({.mono_ns = rows.integer(0), .wall_ns = rows.integer(1), .boot_ns = rows.integer(2)});
+  }
+}
+
+Result<std::vector<ProcessInfo>> SqliteReader::read_processes() {
+  std::vector<ProcessInfo> processes;
+  HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT slot,pid,role,number,start_ns,end_ns,command,has_hook,"
+                                                      "hook_absent_reason FROM processes ORDER BY slot"));
+  for (;;) {
+    HOTLAP_TRY_ASSIGN(const bool row, rows.step());
+    if (!row) return processes;
+    const std::int64_t role = rows.integer(2);
+    processes.push_back({.slot = static_cast<std::uint32_t>(rows.integer(0)),
+                         .pid = static_cast<std::int32_t>(rows.integer(1)),
+                         .role = role >= 0 && role <= static_cast<std::int64_t>(ProcessRole::kSupervisor)
+                                     ? static_cast<ProcessRole>(role)
+                                     : ProcessRole::kOther,
+                         .index = static_cast<std::int32_t>(rows.integer(3)),
+                         .start_ns = rows.integer(4),
+                         .end_ns = rows.integer(5),
+                         .command = to_valid_utf8(rows.text(6)),
+                         .has_hook = rows.integer(7) != 0,
+                         .hook_absent_reason = to_valid_utf8(rows.text(8))});
+  }
+}
+
+Result<std::vector<Loss>> SqliteReader::read_losses() {
+  std::map<std::string, std::uint64_t> counts;
+  HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT counter,count FROM losses"));
+  for (;;) {
+    HOTLAP_TRY_ASSIGN(const bool row, rows.step());
+    if (!row) break;
+    counts[to_valid_utf8(rows.text(0))] += static_cast<std::uint64_t>(std::max<std::int64_t>(rows.integer(1), 0));
+  }
+  if (blocks_damaged_ > 0) counts["store.blocks_damaged"] += blocks_damaged_;
+  std::vector<Loss> losses;
+  for (const auto& [counter, count] : counts) {
+    if (count == 0) continue;
+    Loss& loss = losses.emplace_back(Loss{.counter = counter, .count = count});
+    for (const LossDesc& known : kLosses) {
+      if (known.counter == counter) loss.help = known.help;
+    }
+  }
+  return losses;
+}
+
+Result<std::map<std::string, std::string>> SqliteReader::read_attributes() {
+  HOTLAP_TRY(in_transaction([this] { return load_meta(); }));
+  return info_.attributes;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RecordingReader>> RecordingReader::open(const std::filesystem::path& path) {
+  HOTLAP_TRY_ASSIGN(Database database, open_recording(path.string()));
+  auto reader = std::make_unique<SqliteReader>(path.string(), std::move(database));
+  HOTLAP_TRY(reader->refresh());
+  return std::unique_ptr<RecordingReader>(std::move(reader));
+}
+
+}  // namespace hotlap
