@@ -1,6 +1,7 @@
 #pragma once
-// Sealed blocks: what every stored payload is wrapped in. Layout in store/format.h. A block that was damaged, cut short,
-// is of another kind or claims to be larger than kBlockBytesMax is refused before anything is allocated for it.
+// Sealed blocks: what every stored payload is wrapped in. Layout in store/format.h. A block that was damaged, cut
+// short, is of another kind or claims to be larger than kBlockBytesMax is refused before anything is allocated for
+// it.
 #include <memory>
 #include <optional>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Samples of one series on their way to disk: the open column, a compact stream that grows as ticks come, and its decoded
-// form. The same stream is what tail rows hold.
+// Samples of one series on their way to disk: the open column, a compact stream that grows as ticks come, and its
+// decoded form. The same stream is what tail rows hold.
 //
 //   runs    varint ticks skipped since the end of the last run, varint (ticks in the run) << 4 | state
 //   ints    zigzag varints: difference (mod 2^64) to the value before

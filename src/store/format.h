@@ -1,14 +1,14 @@
 #pragma once
 // The format of a .hotlap recording: one SQLite database. Version numbers and bounds live here, with their history.
 //
-//   meta        what the recording is (recording.id, run.id, …), "closed", attributes of the host ("attribute.cpu.model")
+//   meta        what the recording is (recording.id, run.id, …), "closed", the host ("attribute.cpu.model")
 //   series      id = handle, with the metric's description      names      interned texts of spans
 //   processes   by slot          events · clock · losses        small, one row each
 //   stretches   id, from_ns … to_ns of its ticks, samples, hours_to_ns (null, or: hours up to here are in this stretch)
 //   blocks      id = stretch << 20 | kind << 16 | group; first and last series inside; payload
 //   tails       one row a commit: the ticks that are in no stretch yet; gone once they are folded
-//   spans       id, first and last start, latest end, kinds and names as bit sets, part (1: one commit's few spans, which
-//               a block with a higher id will replace); payload
+//   spans       id, first and last start, latest end, kinds and names as bit sets, part (1: one commit's few spans,
+//               which a block with a higher id will replace); payload
 //
 // A stretch is up to 2,048 consecutive ticks or 10 minutes of all series:
 //
@@ -24,7 +24,8 @@
 //   │ kind: u8 │ packed:u8 │ size: varint   │ bytes        │ crc: u32  │   packed 1: bytes are one zstd frame of `size`
 //   └──────────┴───────────┴────────────────┴──────────────┴───────────┘   crc over everything before it
 //
-// Times are CLOCK_MONOTONIC in ns and exact. Integers are little-endian or LEB128 varints; signed ones are zigzagged.
+// Times are CLOCK_MONOTONIC in ns and exact. Integers are little-endian or LEB128 varints; signed ones are
+// zigzagged.
 //
 // Version history
 //   1  the first.
@@ -44,7 +45,7 @@ inline constexpr std::uint32_t kSeriesPerChunk = 64;
 inline constexpr std::uint32_t kSeriesPerTierBlock = 256;
 inline constexpr std::uint32_t kSeriesMax = 65'535 * kSeriesPerChunk;  // 16 bits of group in a block's id
 inline constexpr std::size_t kSpansPerBlockMax = 4096;
-inline constexpr std::size_t kBlockBytesMax = std::size_t{16} << 20U;   // unpacked; refused beyond
+inline constexpr std::size_t kBlockBytesMax = std::size_t{16} << 20U;  // unpacked; refused beyond
 inline constexpr std::size_t kStoredTextBytesMax = std::size_t{1} << 20U;
 
 inline constexpr std::int64_t kMinuteNs = 60'000'000'000;
@@ -58,21 +59,23 @@ constexpr std::int64_t block_id(std::int64_t stretch, BlockKind kind, std::uint3
 }
 inline constexpr std::int64_t kStretchIdMax = (std::int64_t{1} << 42U) - 1;
 
-// The schema of version 1: name and text of every table, as SQLite stores them. A file with anything else (a view, a
-// trigger, another text) is refused.
+// The schema of version 1: name and text of every table, as SQLite stores them. A file with anything else (a view,
+// a trigger, another text) is refused.
 struct TableText {
   std::string_view name;
   std::string_view sql;
 };
 inline constexpr std::array kTables{
     TableText{"meta", "CREATE TABLE meta(key TEXT PRIMARY KEY,text TEXT NOT NULL) WITHOUT ROWID"},
-    TableText{"series",
-              "CREATE TABLE series(id INTEGER PRIMARY KEY,metric TEXT NOT NULL,unit TEXT NOT NULL,instance TEXT NOT NULL,"
-              "kind INTEGER NOT NULL,scale REAL NOT NULL,window_ns INTEGER NOT NULL,min_period_ns INTEGER NOT NULL)"},
+    TableText{
+        "series",
+        "CREATE TABLE series(id INTEGER PRIMARY KEY,metric TEXT NOT NULL,unit TEXT NOT NULL,instance TEXT NOT NULL,"
+        "kind INTEGER NOT NULL,scale REAL NOT NULL,window_ns INTEGER NOT NULL,min_period_ns INTEGER NOT NULL)"},
     TableText{"names", "CREATE TABLE names(id INTEGER PRIMARY KEY,text TEXT NOT NULL)"},
     TableText{"processes",
               "CREATE TABLE processes(slot INTEGER PRIMARY KEY,pid INTEGER NOT NULL,role INTEGER NOT NULL,"
-              "number INTEGER NOT NULL,start_ns INTEGER NOT NULL,end_ns INTEGER NOT NULL,command TEXT NOT NULL,"
+              "number INTEGER NOT NULL,label TEXT NOT NULL,start_ns INTEGER NOT NULL,end_ns INTEGER NOT NULL,command "
+              "TEXT NOT NULL,"
               "has_hook INTEGER NOT NULL,hook_absent_reason TEXT NOT NULL)"},
     TableText{"events",
               "CREATE TABLE events(id INTEGER PRIMARY KEY,t_ns INTEGER NOT NULL,kind INTEGER NOT NULL,"

@@ -77,7 +77,8 @@ std::optional<User> user_by_name(const std::string& name) {
   passwd entry{};
   passwd* found = nullptr;
   std::vector<char> buffer(16U << 10U);
-  if (::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) return std::nullopt;
+  if (::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr)
+    return std::nullopt;
   return User{entry.pw_uid, entry.pw_gid, entry.pw_dir != nullptr ? entry.pw_dir : ""};
 }
 
@@ -85,7 +86,8 @@ std::optional<User> user_by_name(const std::string& name) {
 std::optional<User> sudo_caller() {
   if (::geteuid() != 0) return std::nullopt;
   std::optional<User> user;
-  if (const auto id = parse_u64(environment("SUDO_UID")); id && *id <= UINT32_MAX) user = user_by_id(static_cast<uid_t>(*id));
+  if (const auto id = parse_u64(environment("SUDO_UID")); id && *id <= UINT32_MAX)
+    user = user_by_id(static_cast<uid_t>(*id));
   if (const std::string name = environment("SUDO_USER"); !user && !name.empty()) user = user_by_name(name);
   if (!user || user->id == 0 || user->home.empty()) return std::nullopt;
   return user;
@@ -123,7 +125,8 @@ Result<fs::path> hotlap_home() {
     if (const std::optional<User> user = user_by_id(::geteuid())) home = user->home;
   }
   if (!home.starts_with('/')) {
-    return Error{ErrorCode::kNotFound, "no home folder to keep runs in: set HOTLAP_HOME to a folder where you may write"};
+    return Error{ErrorCode::kNotFound,
+                 "no home folder to keep runs in: set HOTLAP_HOME to a folder where you may write"};
   }
   return fs::path(home) / ".local/share/hotlap";
 }
@@ -154,17 +157,17 @@ Result<RecordingPlace> recording_place(const fs::path& run_folder, std::string_v
       const FilesystemKind kind = filesystem_kind(candidate);
       if (kind == FilesystemKind::kNetwork || (kind == FilesystemKind::kMemory && !memory_too)) continue;
       if (const std::optional<fs::path> place = make_stand_in(candidate, run_id)) {
-        return RecordingPlace{
-            .folder = *place,
-            .is_stand_in = true,
-            .why = format("{} is on a network file system: recording in {}, moved over at the end", run_folder.string(),
-                          place->string())};
+        return RecordingPlace{.folder = *place,
+                              .is_stand_in = true,
+                              .why = format("{} is on a network file system: recording in {}, moved over at the end",
+                                            run_folder.string(), place->string())};
       }
     }
   }
-  return Error{ErrorCode::kIo, format("{} is on a network file system, and no local folder can be written: set TMPDIR or "
-                                      "HOTLAP_HOME to a folder on a local disk",
-                                      run_folder.string())};
+  return Error{ErrorCode::kIo,
+               format("{} is on a network file system, and no local folder can be written: set TMPDIR or "
+                      "HOTLAP_HOME to a folder on a local disk",
+                      run_folder.string())};
 }
 
 Result<void> make_private_folders(const fs::path& path) {

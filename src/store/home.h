@@ -23,8 +23,8 @@ inline bool is_network_filesystem(const std::filesystem::path& path) {
   return filesystem_kind(path) == FilesystemKind::kNetwork;
 }
 
-// Where to record. On a network file system another, local folder stands in for the run's, and what is recorded there is
-// moved over by move_recordings().
+// Where to record. On a network file system another, local folder stands in for the run's, and what is recorded
+// there is moved over by move_recordings().
 struct RecordingPlace {
   std::filesystem::path folder;
   bool is_stand_in = false;
@@ -35,17 +35,17 @@ Result<RecordingPlace> recording_place(const std::filesystem::path& run_folder, 
 
 // One self-contained copy (0600) of a recording, live or closed, as of now; appears at `to` whole or not at all.
 Result<void> copy_recording(const std::filesystem::path& from, const std::filesystem::path& to);
-// Moves every closed recording of `from` into `to`; live ones are copied and stay. Goes on after a failure and answers
-// with the first one.
+// Moves every closed recording of `from` into `to`; live ones are copied and stay. Goes on after a failure and
+// answers with the first one.
 Result<void> move_recordings(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// Makes the folder and those above it that are missing, each 0700 whatever the umask; as root each gets the owner of the
-// folder it is made in, or the caller of sudo where `path` lies in that user's home.
+// Makes the folder and those above it that are missing, each 0700 whatever the umask; as root each gets the owner
+// of the folder it is made in, or the caller of sudo where `path` lies in that user's home.
 Result<void> make_private_folders(const std::filesystem::path& path);
 // Replaces a file's whole text, or leaves the old one: never half of it. 0600 whatever the umask.
 Result<void> write_private_file(const std::filesystem::path& path, std::string_view text);
-// As root: gives a new file or folder the owner of the folder that holds it, so that `sudo hotlap` leaves nothing behind
-// that its caller cannot read.
+// As root: gives a new file or folder the owner of the folder that holds it, so that `sudo hotlap` leaves nothing
+// behind that its caller cannot read.
 void adopt_owner(const std::filesystem::path& path);
 
 }  // namespace hotlap

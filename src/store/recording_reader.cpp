@@ -18,7 +18,7 @@ namespace hotlap {
 namespace {
 
 constexpr std::size_t kSamplesPerBatch = 4'000'000;  // in memory at once (100 MB) while series are gathered
-constexpr std::size_t kRowsPerTransaction = 64;      // span blocks read before the transaction ends and they are visited
+constexpr std::size_t kRowsPerTransaction = 64;  // span blocks read before the transaction ends and they are visited
 constexpr std::size_t kNamesBytesMax = std::size_t{512} << 20U;
 
 struct StretchRow {
@@ -83,7 +83,9 @@ class SqliteReader final : public RecordingReader {
   Result<std::vector<ProcessInfo>> read_processes() override;
   Result<std::vector<Loss>> read_losses() override;
   Result<std::map<std::string, std::string>> read_attributes() override;
-  std::string name(std::uint32_t id) override { return id >= 1 && id <= names_.size() ? names_[id - 1] : std::string(); }
+  std::string name(std::uint32_t id) override {
+    return id >= 1 && id <= names_.size() ? names_[id - 1] : std::string();
+  }
 
  private:
   struct TailText {
@@ -99,7 +101,8 @@ class SqliteReader final : public RecordingReader {
   Result<void> load_names();
   Result<void> load_stretches();
   Result<void> load_extent();
-  // Stretches and tails as one consistent picture; blocks of stretches never change, so they can be read afterwards.
+  // Stretches and tails as one consistent picture; blocks of stretches never change, so they can be read
+  // afterwards.
   Result<std::vector<TailText>> snapshot(TimeRange range);
   Result<void> read_stretch(const StretchRow& stretch, const Wanted& wanted, TimeRange range, const SampleUse& use);
   void read_tail(const TailText& text, const Wanted& wanted, TimeRange range, const SampleUse& use);
@@ -186,8 +189,9 @@ Result<void> SqliteReader::load_meta() {
 }
 
 Result<void> SqliteReader::load_series() {
-  HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT id,metric,unit,instance,kind,scale,window_ns,min_period_ns "
-                                                      "FROM series WHERE id>=?1 ORDER BY id"));
+  HOTLAP_TRY_ASSIGN(Statement rows,
+                    database_.prepare("SELECT id,metric,unit,instance,kind,scale,window_ns,min_period_ns "
+                                      "FROM series WHERE id>=?1 ORDER BY id"));
   rows.bind(1, static_cast<std::int64_t>(series_.size()));
   for (;;) {
     HOTLAP_TRY_ASSIGN(const bool row, rows.step());
@@ -219,7 +223,8 @@ Result<void> SqliteReader::load_names() {
     }
     names_.push_back(to_valid_utf8(rows.text(1)));
     names_bytes_ += names_.back().size() + sizeof(std::string);
-    if (names_bytes_ > kNamesBytesMax) return Error{ErrorCode::kResourceLimit, "its table of names is too large to read"};
+    if (names_bytes_ > kNamesBytesMax)
+      return Error{ErrorCode::kResourceLimit, "its table of names is too large to read"};
   }
 }
 
@@ -286,7 +291,8 @@ Result<void> SqliteReader::for_each_block(std::int64_t stretch, BlockKind kind, 
   const auto first_group = static_cast<std::uint32_t>(wanted.lowest() / per_group) & 0xFFFFU;
   const auto last_group = static_cast<std::uint32_t>(wanted.highest() / per_group) & 0xFFFFU;
   const bool all = kind == BlockKind::kTicks;
-  blocks_.bind(1, block_id(stretch, kind, all ? 0 : first_group)).bind(2, block_id(stretch, kind, all ? 0 : last_group));
+  blocks_.bind(1, block_id(stretch, kind, all ? 0 : first_group))
+      .bind(2, block_id(stretch, kind, all ? 0 : last_group));
   for (;;) {
     HOTLAP_TRY_ASSIGN(const bool row, blocks_.step());
     if (!row) break;
@@ -353,9 +359,8 @@ void SqliteReader::read_tail(const TailText& text, const Wanted& wanted, TimeRan
   }
 }
 
-Result<void> SqliteReader::read_samples(
-    std::span<const SeriesHandle> wanted, TimeRange range,
-    const std::function<void(SeriesHandle, std::span<const SamplePoint>)>& visit) {
+Result<void> SqliteReader::read_samples(std::span<const SeriesHandle> wanted, TimeRange range,
+                                        const std::function<void(SeriesHandle, std::span<const SamplePoint>)>& visit) {
   HOTLAP_TRY_ASSIGN(const std::vector<TailText> tails, snapshot(range));
   std::size_t ticks = tails.size() * 2;
   for (const StretchRow& stretch : stretches_) {
@@ -475,7 +480,8 @@ Result<void> SqliteReader::read_spans(std::span<const SpanKind> kinds, TimeRange
   std::uint64_t kinds_mask = kinds.empty() ? UINT64_MAX : 0;
   for (const SpanKind kind : kinds) kinds_mask |= kind_bit(kind);
   const auto is_wanted = [&](const Span& span) {
-    return contains(range, span.start_ns) && (kinds.empty() || std::find(kinds.begin(), kinds.end(), span.kind) != kinds.end());
+    return contains(range, span.start_ns) &&
+           (kinds.empty() || std::find(kinds.begin(), kinds.end(), span.kind) != kinds.end());
   };
   // The parts are taken first, with the highest id of the moment: later they may have been replaced by a block.
   std::vector<Bytes> parts;
@@ -510,11 +516,13 @@ Result<void> SqliteReader::read_spans(std::span<const SpanKind> kinds, TimeRange
   return {};
 }
 
-Result<void> SqliteReader::read_span_rows(bool parts, TimeRange range, std::uint64_t kinds_mask, std::int64_t highest_id,
-                                          std::size_t rows_max, std::int64_t& from_id, std::vector<Bytes>& payloads) {
-  HOTLAP_TRY_ASSIGN(Statement rows,
-                    database_.prepare("SELECT id,payload FROM spans WHERE id>=?1 AND id<=?2 AND part=?3 AND to_ns>=?4 AND "
-                                      "from_ns<?5 AND (kinds&?6)!=0 ORDER BY id LIMIT ?7"));
+Result<void> SqliteReader::read_span_rows(bool parts, TimeRange range, std::uint64_t kinds_mask,
+                                          std::int64_t highest_id, std::size_t rows_max, std::int64_t& from_id,
+                                          std::vector<Bytes>& payloads) {
+  HOTLAP_TRY_ASSIGN(
+      Statement rows,
+      database_.prepare("SELECT id,payload FROM spans WHERE id>=?1 AND id<=?2 AND part=?3 AND to_ns>=?4 AND "
+                        "from_ns<?5 AND (kinds&?6)!=0 ORDER BY id LIMIT ?7"));
   rows.bind(1, from_id).bind(2, highest_id).bind(3, std::int64_t{parts}).bind(4, range.from_ns).bind(5, range.to_ns);
   rows.bind(6, static_cast<std::int64_t>(kinds_mask));
   rows.bind(7, static_cast<std::int64_t>(std::min<std::size_t>(rows_max, INT64_MAX)));
@@ -530,8 +538,9 @@ Result<void> SqliteReader::read_span_rows(bool parts, TimeRange range, std::uint
 
 Result<std::vector<Event>> SqliteReader::read_events(TimeRange range) {
   std::vector<Event> events;
-  HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT t_ns,kind,value,text FROM events WHERE t_ns>=?1 AND t_ns<?2 "
-                                                      "ORDER BY id"));
+  HOTLAP_TRY_ASSIGN(Statement rows,
+                    database_.prepare("SELECT t_ns,kind,value,text FROM events WHERE t_ns>=?1 AND t_ns<?2 "
+                                      "ORDER BY id"));
   rows.bind(1, range.from_ns).bind(2, range.to_ns);
   for (;;) {
     HOTLAP_TRY_ASSIGN(const bool row, rows.step());
@@ -557,8 +566,8 @@ Result<std::vector<ClockReading>> SqliteReader::read_clock() {
 
 Result<std::vector<ProcessInfo>> SqliteReader::read_processes() {
   std::vector<ProcessInfo> processes;
-  HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT slot,pid,role,number,start_ns,end_ns,command,has_hook,"
-                                                      "hook_absent_reason FROM processes ORDER BY slot"));
+  HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT slot,pid,role,number,label,start_ns,end_ns,command,"
+                                                      "has_hook,hook_absent_reason FROM processes ORDER BY slot"));
   for (;;) {
     HOTLAP_TRY_ASSIGN(const bool row, rows.step());
     if (!row) return processes;
@@ -569,11 +578,12 @@ Result<std::vector<ProcessInfo>> SqliteReader::read_processes() {
                                      ? static_cast<ProcessRole>(role)
                                      : ProcessRole::kOther,
                          .index = static_cast<std::int32_t>(rows.integer(3)),
-                         .start_ns = rows.integer(4),
-                         .end_ns = rows.integer(5),
-                         .command = to_valid_utf8(rows.text(6)),
-                         .has_hook = rows.integer(7) != 0,
-                         .hook_absent_reason = to_valid_utf8(rows.text(8))});
+                         .label = to_valid_utf8(rows.text(4)),
+                         .start_ns = rows.integer(5),
+                         .end_ns = rows.integer(6),
+                         .command = to_valid_utf8(rows.text(7)),
+                         .has_hook = rows.integer(8) != 0,
+                         .hook_absent_reason = to_valid_utf8(rows.text(9))});
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// Reads one recording, live or closed. The file is hostile until proven otherwise: defensive mode, untrusted schema,
-// sizes and checksums are checked; a damaged block is skipped and counted. Holds no transaction longer than 1 s and
-// never checkpoints. Confined to one thread; several readers may be open.
+// Reads one recording, live or closed. The file is hostile until proven otherwise: defensive mode, untrusted
+// schema, sizes and checksums are checked; a damaged block is skipped and counted. Holds no transaction longer than
+// 1 s and never checkpoints. Confined to one thread; several readers may be open.
 #include <cstdint>
 #include <filesystem>
 #include <functional>

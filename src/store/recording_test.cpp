@@ -141,7 +141,8 @@ TEST_F(RecordingTest, TiersGiveMinMeanMaxFirstLast) {
   auto writer = make();
   const SeriesHandle a = *writer->add_series(kLoad, "");
   for (int i = 0; i < 3 * 7'200; ++i) {  // three hours
-    const Value value = i % 10 == 9 ? Value::missing(MissingReason::kTimedOut) : Value::of(static_cast<double>(i % 120));
+    const Value value =
+        i % 10 == 9 ? Value::missing(MissingReason::kTimedOut) : Value::of(static_cast<double>(i % 120));
     writer->add_tick(i * kNsPerS / 2, std::vector<Sample>{{a, value}});
     if (i % 2 == 1) {
       ASSERT_TRUE(writer->commit().ok());
@@ -155,10 +156,11 @@ TEST_F(RecordingTest, TiersGiveMinMeanMaxFirstLast) {
     }
     for (const std::size_t points_max : {3U, 180U, 30'000U}) {
       std::vector<TierPoint> points;
-      ASSERT_TRUE(reader
-                      ->read_tiers(std::vector{a}, {}, points_max,
-                                   [&](SeriesHandle, std::span<const TierPoint> got) { points.assign(got.begin(), got.end()); })
-                      .ok());
+      ASSERT_TRUE(
+          reader
+              ->read_tiers(std::vector{a}, {}, points_max,
+                           [&](SeriesHandle, std::span<const TierPoint> got) { points.assign(got.begin(), got.end()); })
+              .ok());
       ASSERT_FALSE(points.empty());
       EXPECT_LE(points.size(), points_max + 1);
       std::uint64_t values = 0;
@@ -205,7 +207,13 @@ TEST_F(RecordingTest, SpansEventsAndTheRestComeBack) {
   const Event event{.t_ns = 5, .kind = EventKind::kPhase, .value = -3, .text = "training"};
   writer->add_event(event);
   writer->add_clock({1, 2, 3});
-  const ProcessInfo process{.slot = 1, .pid = 42, .role = ProcessRole::kLoader, .index = 3, .start_ns = 9, .command = "python"};
+  const ProcessInfo process{.slot = 1,
+                            .pid = 42,
+                            .role = ProcessRole::kLoader,
+                            .index = 3,
+                            .label = "rank 1 loader 3",
+                            .start_ns = 9,
+                            .command = "python"};
   writer->put_process(process);
   writer->put_attribute("gpu", "none");
   writer->add_loss("record.ticks_late", 2);

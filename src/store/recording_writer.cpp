@@ -29,11 +29,11 @@ namespace hotlap {
 namespace {
 
 constexpr std::size_t kOpenBytesMax = std::size_t{4} << 20U;
-constexpr std::uint32_t kWalPagesMax = 1024;        // then the log is moved into the file
-constexpr std::uint32_t kWalPagesHard = 8192;       // readers held it up: wait for them a little
-constexpr std::size_t kNamesMax = 4'000'000;        // name ids; beyond: 0, "no name"
-constexpr std::size_t kSpanTailRowsMax = 600;       // small rows of spans before they are put together
-constexpr std::size_t kTextBytesMax = 64U << 10U;   // of one text from outside; longer ones are cut
+constexpr std::uint32_t kWalPagesMax = 1024;       // then the log is moved into the file
+constexpr std::uint32_t kWalPagesHard = 8192;      // readers held it up: wait for them a little
+constexpr std::size_t kNamesMax = 4'000'000;       // name ids; beyond: 0, "no name"
+constexpr std::size_t kSpanTailRowsMax = 600;      // small rows of spans before they are put together
+constexpr std::size_t kTextBytesMax = 64U << 10U;  // of one text from outside; longer ones are cut
 constexpr std::size_t kFreedPagesPerClose = 1U << 20U;
 
 std::string_view cut(std::string_view text) { return text.substr(0, kTextBytesMax); }
@@ -60,8 +60,22 @@ struct EncodedSpans {
 
 // Every statement of the writer; prepared at first use, dropped with the connection.
 enum class Sql : std::uint8_t {
-  kBegin, kCommit, kMeta, kSeries, kName, kProcess, kEvent, kClock, kLoss, kStretch, kBlock, kDropTails, kTail, kSpans,
-  kDropSpans, kCount
+  kBegin,
+  kCommit,
+  kMeta,
+  kSeries,
+  kName,
+  kProcess,
+  kEvent,
+  kClock,
+  kLoss,
+  kStretch,
+  kBlock,
+  kDropTails,
+  kTail,
+  kSpans,
+  kDropSpans,
+  kCount
 };
 constexpr std::array<std::string_view, static_cast<std::size_t>(Sql::kCount)> kSql{
     "BEGIN IMMEDIATE",
@@ -69,7 +83,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Sql::kCount)> kS
     "INSERT OR REPLACE INTO meta VALUES(?1,?2)",
     "INSERT INTO series VALUES(?1,?2,?3,?4,?5,?6,?7,?8)",
     "INSERT INTO names VALUES(?1,?2)",
-    "INSERT OR REPLACE INTO processes VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)",
+    "INSERT OR REPLACE INTO processes VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
     "INSERT INTO events VALUES(NULL,?1,?2,?3,?4)",
     "INSERT INTO clock VALUES(NULL,?1,?2,?3)",
     "INSERT OR REPLACE INTO losses VALUES(?1,?2)",
@@ -316,8 +330,8 @@ Result<void> SqliteWriter::write_descriptions() {
     HOTLAP_TRY_ASSIGN(Statement * put, statement(Sql::kProcess));
     put->bind(1, std::int64_t{slot}).bind(2, std::int64_t{process.pid});
     put->bind(3, static_cast<std::int64_t>(process.role)).bind(4, std::int64_t{process.index});
-    put->bind(5, process.start_ns).bind(6, process.end_ns).bind(7, cut(process.command));
-    HOTLAP_TRY(put->bind(8, std::int64_t{process.has_hook}).bind(9, cut(process.hook_absent_reason)).run());
+    put->bind(5, cut(process.label)).bind(6, process.start_ns).bind(7, process.end_ns).bind(8, cut(process.command));
+    HOTLAP_TRY(put->bind(9, std::int64_t{process.has_hook}).bind(10, cut(process.hook_absent_reason)).run());
   }
   return {};
 }
@@ -366,11 +380,8 @@ Result<void> SqliteWriter::write_tail() {
   const std::optional<StretchBuilder::TailText> tail = builder_.tail(codec_);
   if (!tail) return {};
   HOTLAP_TRY_ASSIGN(Statement * put, statement(Sql::kTail));
-  HOTLAP_TRY(put->bind(1, next_tail_id_)
-                 .bind(2, tail->from_ns)
-                 .bind(3, tail->to_ns)
-                 .bind(4, ByteView(tail->payload))
-                 .run());
+  HOTLAP_TRY(
+      put->bind(1, next_tail_id_).bind(2, tail->from_ns).bind(3, tail->to_ns).bind(4, ByteView(tail->payload)).run());
   tail_id_used_ = next_tail_id_;
   return {};
 }
@@ -471,7 +482,8 @@ void SqliteWriter::drop_beyond_bound() {
 
 void SqliteWriter::bound_wal() {
   if (database_->wal_pages() < kWalPagesMax) return;
-  const auto mode = database_->wal_pages() < kWalPagesHard ? Database::Checkpoint::kPassive : Database::Checkpoint::kTruncate;
+  const auto mode =
+      database_->wal_pages() < kWalPagesHard ? Database::Checkpoint::kPassive : Database::Checkpoint::kTruncate;
   if (const Result<void> moved = database_->checkpoint(mode); !moved.ok()) {
     HOTLAP_LOG_DEBUG("checkpoint: {}", moved.error().message);  // the log keeps the data; the next commit tries again
   }
@@ -519,8 +531,9 @@ Result<Database> make_database(const std::string& path, const WriterOptions& opt
   for (const TableText& table : kTables) HOTLAP_TRY(database.execute(std::string(table.sql).c_str()));
   HOTLAP_TRY(database.execute("COMMIT"));
   HOTLAP_TRY(database.execute("PRAGMA journal_mode=WAL"));
-  HOTLAP_TRY(database.execute("PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0; PRAGMA secure_delete=0; "
-                              "PRAGMA journal_size_limit=4194304"));
+  HOTLAP_TRY(
+      database.execute("PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0; PRAGMA secure_delete=0; "
+                       "PRAGMA journal_size_limit=4194304"));
   return database;
 }
 
@@ -560,7 +573,8 @@ Result<void> settle_recording(const std::filesystem::path& path) {
   if (id != kApplicationId) return Error{ErrorCode::kCorrupt, format("{}: not a hotlap recording", path.string())};
   if (const Result<void> alone = database.execute("PRAGMA journal_mode=DELETE"); !alone.ok()) {
     if (database.last_code() != SQLITE_BUSY) return alone.error();
-    return Error{ErrorCode::kCancelled, format("{}: is open in another process; try again when it has ended", path.string())};
+    return Error{ErrorCode::kCancelled,
+                 format("{}: is open in another process; try again when it has ended", path.string())};
   }
   return {};
 }

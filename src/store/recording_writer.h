@@ -2,12 +2,12 @@
 // Writes one recording: a .hotlap file (SQLite) that belongs to one recorder on one node. The format is drawn in
 // store/format.h. A recorder that starts again makes a new recording; an old file is never written again.
 //
-// What is promised: after commit() returns, everything added before it survives kill -9 of this process; between commits
-// at most what came since the last one is lost. A power cut may take the last minutes, never the file. A failing disk
-// loses data in memory order, counts it (store.samples_lost, store.spans_lost, store.events_lost), and never blocks the
-// caller for longer than one commit. Nothing is written before commit(): who adds without committing fills memory up to
-// WriterOptions::pending_bytes_max and then loses the oldest; importers commit every 64 Ki spans or so. Confined to one
-// thread.
+// What is promised: after commit() returns, everything added before it survives kill -9 of this process; between
+// commits at most what came since the last one is lost. A power cut may take the last minutes, never the file. A
+// failing disk loses data in memory order, counts it (store.samples_lost, store.spans_lost, store.events_lost), and
+// never blocks the caller for longer than one commit. Nothing is written before commit(): who adds without
+// committing fills memory up to WriterOptions::pending_bytes_max and then loses the oldest; importers commit every
+// 64 Ki spans or so. Confined to one thread.
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -63,9 +63,9 @@ class RecordingWriter {
   // Makes everything safe against kill -9 (once a second).
   // An error has been counted already; the data stays pending within its bound and the next commit tries again.
   virtual Result<void> commit() = 0;
-  // Folds, writes tiers, closes as one self-contained file (journal_mode=DELETE; where a reader has the file open, it
-  // stays in WAL mode with an empty log, which is as complete). Nothing may be added afterwards. After an error what was
-  // committed stays readable.
+  // Folds, writes tiers, closes as one self-contained file (journal_mode=DELETE; where a reader has the file open,
+  // it stays in WAL mode with an empty log, which is as complete). Nothing may be added afterwards. After an error
+  // what was committed stays readable.
   virtual Result<void> close() = 0;
   // Size on disk, with the write-ahead log.
   virtual std::uint64_t bytes_written() const = 0;

@@ -18,8 +18,8 @@ class RunFolder {
   static Result<RunFolder> create(const std::filesystem::path& home, const RunInfo& info);
   // A run folder, or any folder that holds one run.json.
   static Result<RunFolder> open(const std::filesystem::path& folder);
-  // By id, name (the newest), unique prefix of an id, path of a folder or of a .hotlap file, or "last". A recording that
-  // lies alone, without run.json beside it, is a run of its own.
+  // By id, name (the newest), unique prefix of an id, path of a folder or of a .hotlap file, or "last". A recording
+  // that lies alone, without run.json beside it, is a run of its own.
   // kNotFound says what exists; kInvalidInput names the candidates of an ambiguous prefix.
   static Result<RunFolder> find(const std::filesystem::path& home, std::string_view run_untrusted);
   // Newest first; folders that cannot be read are skipped and counted in `unreadable` (null: not wanted).

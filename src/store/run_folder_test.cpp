@@ -61,7 +61,8 @@ TEST_F(RunFolderTest, JsonRoundTrip) {
 
 TEST_F(RunFolderTest, JsonFromOthersTimes) {
   const std::string id = info(1, "").id;
-  const auto newer = run_info_from_json(R"({"id":")" + id + R"(","future":{"a":[1]},"exit_code":"x","attempt":99999999999})");
+  const auto newer =
+      run_info_from_json(R"({"id":")" + id + R"(","future":{"a":[1]},"exit_code":"x","attempt":99999999999})");
   ASSERT_TRUE(newer.ok()) << newer.error().message;
   EXPECT_EQ(newer->exit_code, std::nullopt);
   EXPECT_EQ(newer->attempt, 1);

@@ -39,7 +39,8 @@ std::map<std::string, std::string> read_texts(JsonValue value) {
 
 std::optional<std::int32_t> read_i32(JsonValue value) {
   const auto number = value.integer();
-  if (!number || *number < std::numeric_limits<std::int32_t>::min() || *number > std::numeric_limits<std::int32_t>::max()) {
+  if (!number || *number < std::numeric_limits<std::int32_t>::min() ||
+      *number > std::numeric_limits<std::int32_t>::max()) {
     return std::nullopt;
   }
   return static_cast<std::int32_t>(*number);
@@ -96,7 +97,8 @@ Result<RunInfo> run_info_from_json(std::string_view json_untrusted) {
   if (!root.is_object()) return Error{ErrorCode::kCorrupt, "is not a JSON object"};
   const std::int64_t schema = root["schema"].integer().value_or(kSchema);
   if (schema > kSchema) {
-    return Error{ErrorCode::kUnsupported, format("schema {}, this hotlap knows up to {}: use a newer hotlap", schema, kSchema)};
+    return Error{ErrorCode::kUnsupported,
+                 format("schema {}, this hotlap knows up to {}: use a newer hotlap", schema, kSchema)};
   }
   RunInfo info;
   info.id = root["id"].text().value_or("");

@@ -11,8 +11,8 @@ namespace hotlap {
 
 class RunReader {
  public:
-  // Opens what can be opened. An error only when the folder has recordings and none can be read: the first one's. A run
-  // that has not recorded anything yet has no recordings.
+  // Opens what can be opened. An error only when the folder has recordings and none can be read: the first one's. A
+  // run that has not recorded anything yet has no recordings.
   static Result<RunReader> open(RunFolder folder);
 
   const RunFolder& folder() const { return folder_; }
@@ -21,8 +21,8 @@ class RunReader {
   const std::vector<std::unique_ptr<RecordingReader>>& recordings() const { return recordings_; }
   // Recordings that could not be opened or read on: what, where, what to do. Empty when all is well.
   const std::vector<Error>& problems() const { return problems_; }
-  // Sees what was committed since, new recordings and the run's own state too. A recording that cannot be read any more
-  // stays as it was and is named in problems().
+  // Sees what was committed since, new recordings and the run's own state too. A recording that cannot be read any
+  // more stays as it was and is named in problems().
   Result<void> refresh();
 
  private:

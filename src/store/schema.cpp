@@ -33,7 +33,8 @@ Result<void> check_tables(Database& database, const std::string& path) {
       expected = expected || (all.text(0) == "table" && all.text(1) == table.name && all.text(2) == table.sql);
     }
     if (!expected) {
-      return not_a_recording(path, format("unexpected {} \"{}\" inside", all.text(0).substr(0, 20), all.text(1).substr(0, 40)));
+      return not_a_recording(
+          path, format("unexpected {} \"{}\" inside", all.text(0).substr(0, 20), all.text(1).substr(0, 40)));
     }
     ++known;
   }
@@ -41,15 +42,16 @@ Result<void> check_tables(Database& database, const std::string& path) {
   return {};
 }
 
-// What stat() can tell; the file is not opened here: closing a descriptor of our own would drop the locks that SQLite
-// holds on the same file in this process.
+// What stat() can tell; the file is not opened here: closing a descriptor of our own would drop the locks that
+// SQLite holds on the same file in this process.
 Result<void> check_file(const std::string& path) {
   struct stat found {};
   if (::stat(path.c_str(), &found) != 0) return errno_error(path, errno);
   if (S_ISDIR(found.st_mode)) return Error{ErrorCode::kInvalidInput, format("{}: is a folder, not a recording", path)};
   if (!S_ISREG(found.st_mode)) return Error{ErrorCode::kInvalidInput, format("{}: is not a regular file", path)};
   if (::access(path.c_str(), R_OK) != 0) {
-    return Error{ErrorCode::kIo, format("{}: no permission to read it (recordings are private to who made them)", path)};
+    return Error{ErrorCode::kIo,
+                 format("{}: no permission to read it (recordings are private to who made them)", path)};
   }
   if (found.st_size == 0 && is_empty_or_absent(path + "-wal")) return not_a_recording(path, "the file is empty");
   return {};
@@ -61,10 +63,11 @@ Result<void> check_format(Database& database, const std::string& path) {
   HOTLAP_TRY_ASSIGN(const std::int64_t version, database.integer("PRAGMA user_version"));
   if (id != kApplicationId) return not_a_recording(path, "another program's SQLite file");
   if (version > kFormatVersion) {
-    return Error{ErrorCode::kUnsupported,
-                 format("{}: recorded in format {}, this hotlap reads formats up to {}: use the hotlap that recorded it, "
-                        "or a newer one",
-                        path, version, kFormatVersion)};
+    return Error{
+        ErrorCode::kUnsupported,
+        format("{}: recorded in format {}, this hotlap reads formats up to {}: use the hotlap that recorded it, "
+               "or a newer one",
+               path, version, kFormatVersion)};
   }
   if (version < 1) return not_a_recording(path, format("format {}", version));
   HOTLAP_TRY(check_tables(database, path));
@@ -82,12 +85,14 @@ Result<Database> open_recording(const std::string& path) {
   const int code = database->last_code();
   if (code == SQLITE_NOTADB) return not_a_recording(path, "not an SQLite file, or a damaged one");
   if (code != SQLITE_CANTOPEN && code != SQLITE_READONLY) return std::move(fits).error();
-  // The file is in WAL mode and the shared index beside it cannot be made. With an empty log the file alone is complete.
+  // The file is in WAL mode and the shared index beside it cannot be made. With an empty log the file alone is
+  // complete.
   if (!is_empty_or_absent(path + "-wal")) {
-    return Error{ErrorCode::kIo,
-                 format("{}: it is live or its recorder was killed, and {}-shm beside it can be neither opened nor made: "
-                        "copy {} and {}-wal to a folder where you may write and open the copy",
-                        path, path, path, path)};
+    return Error{
+        ErrorCode::kIo,
+        format("{}: it is live or its recorder was killed, and {}-shm beside it can be neither opened nor made: "
+               "copy {} and {}-wal to a folder where you may write and open the copy",
+               path, path, path, path)};
   }
   database = Database::open(path, Database::Access::kImmutable, nullptr);
   if (!database.ok()) return database;

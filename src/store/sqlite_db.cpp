@@ -149,8 +149,8 @@ Result<Database> Database::open(const std::string& path, Access access, const ch
       },
       database.state_.get());
   for (const std::string& pragma :
-       {std::string("PRAGMA cell_size_check=1"), std::string("PRAGMA mmap_size=0"), std::string("PRAGMA temp_store=MEMORY"),
-        format("PRAGMA cache_size={}", kCachePages)}) {
+       {std::string("PRAGMA cell_size_check=1"), std::string("PRAGMA mmap_size=0"),
+        std::string("PRAGMA temp_store=MEMORY"), format("PRAGMA cache_size={}", kCachePages)}) {
     HOTLAP_TRY(database.execute(pragma.c_str()));
   }
   return database;

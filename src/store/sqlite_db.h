@@ -42,7 +42,6 @@ class Statement {
   ByteView blob(int column) const;
 
  private:
-  friend class Database;
   static void finalize(sqlite3_stmt* raw) noexcept;
   std::unique_ptr<sqlite3_stmt, void (*)(sqlite3_stmt*) noexcept> raw_{nullptr, &finalize};
 };

@@ -6,7 +6,9 @@ namespace hotlap {
 namespace {
 
 // Rising numbers as gaps; wraps on purpose from "none before".
-void put_series(Bytes& out, std::uint32_t before, std::uint32_t series) { put_varint(out, std::uint32_t{series - before}); }
+void put_series(Bytes& out, std::uint32_t before, std::uint32_t series) {
+  put_varint(out, std::uint32_t{series - before});
+}
 
 bool read_series(ByteReader& reader, std::uint32_t before, std::uint32_t& series) {
   const std::uint64_t gap = reader.varint();
@@ -80,7 +82,8 @@ bool decode_ticks(ByteView bytes_untrusted, TicksBlock& out) {
       const std::uint64_t packed = reader.varint();
       const std::uint64_t length = packed >> 4U;
       const auto state = static_cast<std::uint8_t>(packed & 0xFU);
-      if (!reader.ok() || state >= kStateCount || length == 0 || skip > count - cursor || length > count - cursor - skip) {
+      if (!reader.ok() || state >= kStateCount || length == 0 || skip > count - cursor ||
+          length > count - cursor - skip) {
         return false;
       }
       into.push_back({static_cast<std::uint32_t>(cursor + skip), static_cast<std::uint32_t>(length), state});

@@ -8,8 +8,8 @@
 //           then the columns one after the other (store/value_codec.h)
 //   tier    series after series to the end: varint id − id before, varint bytes, points (store/tier.h)
 //   tail    varint stretch, varint first tick, varint n, i64 first, zigzag varint differences;
-//           varint series, each: varint id − id before, varint first tick − cursor, three parts (store/column.h) each as
-//           varint bytes, what it starts from where it is not empty, bytes
+//           varint series, each: varint id − id before, varint first tick − cursor, three parts (store/column.h) each
+//           as varint bytes, what it starts from where it is not empty, bytes
 //
 // "id before" starts at −1 … so that the first entry is id + 1.
 #include <cstdint>

@@ -1,6 +1,7 @@
 #pragma once
-// Collects ticks into the open stretch, gives out tails at each commit, seals the stretch when it is full and encodes it
-// group by group, so that no commit pays for a whole fold. No files: the writer puts what comes out into the database.
+// Collects ticks into the open stretch, gives out tails at each commit, seals the stretch when it is full and
+// encodes it group by group, so that no commit pays for a whole fold. No files: the writer puts what comes out into
+// the database.
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -70,8 +71,8 @@ class StretchBuilder {
 
   // Seals the open stretch when it is full or old; `force` when it holds anything.
   void seal_if_due(bool force);
-  // Encodes at most `groups` groups of the sealed stretch; what is ready afterwards comes from take_encoded(). A stretch
-  // whose samples are not all in tails is encoded whole, because only its blocks make them safe.
+  // Encodes at most `groups` groups of the sealed stretch; what is ready afterwards comes from take_encoded(). A
+  // stretch whose samples are not all in tails is encoded whole, because only its blocks make them safe.
   void encode_some(BlockCodec& codec, std::size_t groups);
   std::optional<EncodedStretch> take_encoded();
   bool has_sealed() const { return sealed_.used; }

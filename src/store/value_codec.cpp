@@ -45,8 +45,8 @@ bool decode_ints(ByteView bytes_untrusted, std::size_t count, std::vector<std::u
 void encode_floats(std::span<const double> values, Bytes& out) {
   if (values.empty()) return;
   const auto first = std::bit_cast<std::uint64_t>(values[0]);
-  const bool constant = std::all_of(values.begin(), values.end(),
-                                    [&](double v) { return std::bit_cast<std::uint64_t>(v) == first; });
+  const bool constant =
+      std::all_of(values.begin(), values.end(), [&](double v) { return std::bit_cast<std::uint64_t>(v) == first; });
   out.push_back(constant ? kConstant : kDeltas);
   put_fixed(out, first);
   if (constant) return;

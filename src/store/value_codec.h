@@ -1,7 +1,7 @@
 #pragma once
-// How the values of one series of a stretch are written. The encoder tries what suits and keeps the smallest; the first
-// byte says which it was. Decoders take bytes from files of unknown origin: they check everything and never allocate more
-// than the count that the caller has bounded.
+// How the values of one series of a stretch are written. The encoder tries what suits and keeps the smallest; the
+// first byte says which it was. Decoders take bytes from files of unknown origin: they check everything and never
+// allocate more than the count that the caller has bounded.
 #include <cstdint>
 #include <span>
 #include <vector>
