@@ -74,7 +74,8 @@ inline constexpr std::array kTables{
     TableText{"names", "CREATE TABLE names(id INTEGER PRIMARY KEY,text TEXT NOT NULL)"},
     TableText{"processes",
               "CREATE TABLE processes(slot INTEGER PRIMARY KEY,pid INTEGER NOT NULL,role INTEGER NOT NULL,"
-              "number INTEGER NOT NULL,label TEXT NOT NULL,start_ns INTEGER NOT NULL,end_ns INTEGER NOT NULL,command "
+              "number INTEGER NOT NULL,parent INTEGER NOT NULL,label TEXT NOT NULL,start_ns INTEGER NOT NULL,end_ns "
+              "INTEGER NOT NULL,command "
               "TEXT NOT NULL,"
               "has_hook INTEGER NOT NULL,hook_absent_reason TEXT NOT NULL)"},
     TableText{"events",
@@ -94,8 +95,8 @@ inline constexpr std::array kTables{
               "CREATE TABLE tails(id INTEGER PRIMARY KEY,from_ns INTEGER NOT NULL,to_ns INTEGER NOT NULL,"
               "payload BLOB NOT NULL)"},
     TableText{"spans",
-              "CREATE TABLE spans(id INTEGER PRIMARY KEY,from_ns INTEGER NOT NULL,to_ns INTEGER NOT NULL,"
-              "end_ns INTEGER NOT NULL,kinds INTEGER NOT NULL,names INTEGER NOT NULL,part INTEGER NOT NULL,"
+              "CREATE TABLE spans(id INTEGER PRIMARY KEY,count INTEGER NOT NULL,from_ns INTEGER NOT NULL,"
+              "to_ns INTEGER NOT NULL,end_ns INTEGER NOT NULL,kinds INTEGER NOT NULL,names INTEGER NOT NULL,"
               "payload BLOB NOT NULL)"},
 };
 

@@ -78,7 +78,10 @@ class SqliteReader final : public RecordingReader {
                           const std::function<void(SeriesHandle, std::span<const TierPoint>)>& visit) override;
   Result<void> read_spans(std::span<const SpanKind> kinds, TimeRange range,
                           const std::function<void(std::span<const Span>)>& visit) override;
+  Result<void> read_spans_since(std::uint64_t& cursor, std::span<const SpanKind> kinds,
+                                const std::function<void(std::span<const Span>)>& visit) override;
   Result<std::vector<Event>> read_events(TimeRange range) override;
+  Result<std::vector<Event>> read_events_since(std::uint64_t& cursor) override;
   Result<std::vector<ClockReading>> read_clock() override;
   Result<std::vector<ProcessInfo>> read_processes() override;
   Result<std::vector<Loss>> read_losses() override;
@@ -90,6 +93,10 @@ class SqliteReader final : public RecordingReader {
  private:
   struct TailText {
     std::int64_t id;
+    Bytes payload;
+  };
+  struct SpanRow {
+    std::int64_t first;
     Bytes payload;
   };
   using SampleUse = std::function<void(std::size_t place, std::int64_t t_ns, Value value)>;
@@ -111,9 +118,11 @@ class SqliteReader final : public RecordingReader {
   // Blocks of one kind and stretch that hold wanted series.
   Result<void> for_each_block(std::int64_t stretch, BlockKind kind, const Wanted& wanted,
                               const std::function<void(ByteView)>& use);
-  // Payloads of at most `rows_max` rows from `from_id` on, which is set to where the next call goes on.
-  Result<void> read_span_rows(bool parts, TimeRange range, std::uint64_t kinds_mask, std::int64_t highest_id,
-                              std::size_t rows_max, std::int64_t& from_id, std::vector<Bytes>& payloads);
+  // From the `next`-th span ever recorded on; `next` becomes the number of spans recorded so far.
+  Result<void> walk_spans(std::int64_t& next, std::span<const SpanKind> kinds, TimeRange range,
+                          const std::function<void(std::span<const Span>)>& visit);
+  Result<void> read_span_rows(std::int64_t& next, std::uint64_t kinds_mask, TimeRange range,
+                              std::vector<SpanRow>& found);
   TimeRange within_extent(TimeRange range) const;
 
   std::string path_;
@@ -477,80 +486,98 @@ Result<void> SqliteReader::read_tiers(std::span<const SeriesHandle> wanted, Time
 
 Result<void> SqliteReader::read_spans(std::span<const SpanKind> kinds, TimeRange range,
                                       const std::function<void(std::span<const Span>)>& visit) {
+  std::int64_t next = 0;
+  return walk_spans(next, kinds, range, visit);
+}
+
+Result<void> SqliteReader::read_spans_since(std::uint64_t& cursor, std::span<const SpanKind> kinds,
+                                            const std::function<void(std::span<const Span>)>& visit) {
+  auto next = static_cast<std::int64_t>(std::min<std::uint64_t>(cursor, INT64_MAX));
+  Result<void> walked = walk_spans(next, kinds, {}, visit);
+  cursor = static_cast<std::uint64_t>(next);
+  return walked;
+}
+
+Result<void> SqliteReader::walk_spans(std::int64_t& next, std::span<const SpanKind> kinds, TimeRange range,
+                                      const std::function<void(std::span<const Span>)>& visit) {
   std::uint64_t kinds_mask = kinds.empty() ? UINT64_MAX : 0;
   for (const SpanKind kind : kinds) kinds_mask |= kind_bit(kind);
   const auto is_wanted = [&](const Span& span) {
     return contains(range, span.start_ns) &&
            (kinds.empty() || std::find(kinds.begin(), kinds.end(), span.kind) != kinds.end());
   };
-  // The parts are taken first, with the highest id of the moment: later they may have been replaced by a block.
-  std::vector<Bytes> parts;
-  std::int64_t highest_id = INT64_MIN;
-  const auto take_parts = [&]() -> Result<void> {
-    HOTLAP_TRY_ASSIGN(highest_id, database_.integer("SELECT max(id) FROM spans"));
-    std::int64_t from_id = INT64_MIN;
-    return read_span_rows(true, range, kinds_mask, highest_id, SIZE_MAX, from_id, parts);
-  };
-  HOTLAP_TRY(in_transaction(take_parts));
+  std::vector<SpanRow> rows;
   std::vector<Span> spans;
-  const auto visit_all = [&](const std::vector<Bytes>& payloads) {
-    for (const Bytes& payload : payloads) {
-      const std::optional<ByteView> raw = codec_.open(BlockKind::kSpans, payload);
+  const auto take = [&]() -> Result<void> { return read_span_rows(next, kinds_mask, range, rows); };
+  do {
+    const std::int64_t from = next;
+    HOTLAP_TRY(in_transaction(take));
+    for (const SpanRow& row : rows) {
+      const std::optional<ByteView> raw = codec_.open(BlockKind::kSpans, row.payload);
       if (!raw || !decode_spans(*raw, spans)) {
         ++blocks_damaged_;
         continue;
       }
+      // A row that was read in part before: its first spans are known already.
+      if (row.first < from)
+        spans.erase(spans.begin(), spans.begin() + std::min<std::ptrdiff_t>(from - row.first, std::ssize(spans)));
       std::erase_if(spans, [&](const Span& span) { return !is_wanted(span); });
       if (!spans.empty()) visit(spans);
     }
-  };
-  for (std::int64_t from_id = INT64_MIN;;) {
-    std::vector<Bytes> blocks;
-    HOTLAP_TRY(in_transaction([&]() -> Result<void> {
-      return read_span_rows(false, range, kinds_mask, highest_id, kRowsPerTransaction, from_id, blocks);
-    }));
-    visit_all(blocks);
-    if (blocks.size() < kRowsPerTransaction) break;
-  }
-  visit_all(parts);
+  } while (rows.size() == kRowsPerTransaction);
   return {};
 }
 
-Result<void> SqliteReader::read_span_rows(bool parts, TimeRange range, std::uint64_t kinds_mask,
-                                          std::int64_t highest_id, std::size_t rows_max, std::int64_t& from_id,
-                                          std::vector<Bytes>& payloads) {
-  HOTLAP_TRY_ASSIGN(
-      Statement rows,
-      database_.prepare("SELECT id,payload FROM spans WHERE id>=?1 AND id<=?2 AND part=?3 AND to_ns>=?4 AND "
-                        "from_ns<?5 AND (kinds&?6)!=0 ORDER BY id LIMIT ?7"));
-  rows.bind(1, from_id).bind(2, highest_id).bind(3, std::int64_t{parts}).bind(4, range.from_ns).bind(5, range.to_ns);
-  rows.bind(6, static_cast<std::int64_t>(kinds_mask));
-  rows.bind(7, static_cast<std::int64_t>(std::min<std::size_t>(rows_max, INT64_MAX)));
+// Rows may be put together between two transactions; counting spans, not rows, keeps the place.
+Result<void> SqliteReader::read_span_rows(std::int64_t& next, std::uint64_t kinds_mask, TimeRange range,
+                                          std::vector<SpanRow>& found) {
+  found.clear();
+  HOTLAP_TRY_ASSIGN(Statement rows,
+                    database_.prepare("SELECT id,count,payload FROM spans WHERE "
+                                      "id>=coalesce((SELECT max(id) FROM spans WHERE id<=?1),0) AND id+count>?1 AND "
+                                      "to_ns>=?2 AND from_ns<?3 AND (kinds&?4)!=0 ORDER BY id LIMIT ?5"));
+  rows.bind(1, next).bind(2, range.from_ns).bind(3, range.to_ns).bind(4, static_cast<std::int64_t>(kinds_mask));
+  rows.bind(5, static_cast<std::int64_t>(kRowsPerTransaction));
   for (;;) {
     HOTLAP_TRY_ASSIGN(const bool row, rows.step());
-    if (!row) return {};
-    if (rows.integer(0) == INT64_MAX) return {};
-    from_id = rows.integer(0) + 1;
-    const ByteView payload = rows.blob(1);
-    payloads.emplace_back(payload.begin(), payload.end());
+    if (!row) break;
+    const std::int64_t first = rows.integer(0);
+    const std::int64_t count = rows.integer(1);
+    if (first < 0 || count <= 0 || count > static_cast<std::int64_t>(kSpansPerBlockMax) || first > INT64_MAX - count) {
+      return Error{ErrorCode::kCorrupt, "damaged: rows of spans"};
+    }
+    const ByteView payload = rows.blob(2);
+    found.push_back({.first = first, .payload = Bytes(payload.begin(), payload.end())});
+    next = first + count;
   }
+  if (found.size() == kRowsPerTransaction) return {};
+  HOTLAP_TRY_ASSIGN(const std::int64_t end, database_.integer("SELECT id+count FROM spans ORDER BY id DESC LIMIT 1"));
+  next = std::max(next, end);
+  return {};
 }
 
 Result<std::vector<Event>> SqliteReader::read_events(TimeRange range) {
+  std::uint64_t cursor = 0;
+  HOTLAP_TRY_ASSIGN(std::vector<Event> events, read_events_since(cursor));
+  std::erase_if(events, [&](const Event& event) { return !contains(range, event.t_ns); });
+  return events;
+}
+
+Result<std::vector<Event>> SqliteReader::read_events_since(std::uint64_t& cursor) {
   std::vector<Event> events;
   HOTLAP_TRY_ASSIGN(Statement rows,
-                    database_.prepare("SELECT t_ns,kind,value,text FROM events WHERE t_ns>=?1 AND t_ns<?2 "
-                                      "ORDER BY id"));
-  rows.bind(1, range.from_ns).bind(2, range.to_ns);
+                    database_.prepare("SELECT id,t_ns,kind,value,text FROM events WHERE id>?1 ORDER BY id"));
+  rows.bind(1, static_cast<std::int64_t>(std::min<std::uint64_t>(cursor, INT64_MAX)));
   for (;;) {
     HOTLAP_TRY_ASSIGN(const bool row, rows.step());
     if (!row) return events;
-    const std::int64_t kind = rows.integer(1);
+    cursor = static_cast<std::uint64_t>(std::max<std::int64_t>(rows.integer(0), 0));
+    const std::int64_t kind = rows.integer(2);
     if (kind < 0 || kind > UINT8_MAX) continue;
-    events.push_back({.t_ns = rows.integer(0),
+    events.push_back({.t_ns = rows.integer(1),
                       .kind = static_cast<EventKind>(kind),
-                      .value = rows.integer(2),
-                      .text = to_valid_utf8(rows.text(3))});
+                      .value = rows.integer(3),
+                      .text = to_valid_utf8(rows.text(4))});
   }
 }
 
@@ -566,8 +593,9 @@ Result<std::vector<ClockReading>> SqliteReader::read_clock() {
 
 Result<std::vector<ProcessInfo>> SqliteReader::read_processes() {
   std::vector<ProcessInfo> processes;
-  HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT slot,pid,role,number,label,start_ns,end_ns,command,"
-                                                      "has_hook,hook_absent_reason FROM processes ORDER BY slot"));
+  HOTLAP_TRY_ASSIGN(Statement rows,
+                    database_.prepare("SELECT slot,pid,role,number,parent,label,start_ns,end_ns,command,"
+                                      "has_hook,hook_absent_reason FROM processes ORDER BY slot"));
   for (;;) {
     HOTLAP_TRY_ASSIGN(const bool row, rows.step());
     if (!row) return processes;
@@ -578,12 +606,13 @@ Result<std::vector<ProcessInfo>> SqliteReader::read_processes() {
                                      ? static_cast<ProcessRole>(role)
                                      : ProcessRole::kOther,
                          .index = static_cast<std::int32_t>(rows.integer(3)),
-                         .label = to_valid_utf8(rows.text(4)),
-                         .start_ns = rows.integer(5),
-                         .end_ns = rows.integer(6),
-                         .command = to_valid_utf8(rows.text(7)),
-                         .has_hook = rows.integer(8) != 0,
-                         .hook_absent_reason = to_valid_utf8(rows.text(9))});
+                         .parent = static_cast<std::uint32_t>(rows.integer(4)),
+                         .label = to_valid_utf8(rows.text(5)),
+                         .start_ns = rows.integer(6),
+                         .end_ns = rows.integer(7),
+                         .command = to_valid_utf8(rows.text(8)),
+                         .has_hook = rows.integer(9) != 0,
+                         .hook_absent_reason = to_valid_utf8(rows.text(10))});
   }
 }
 

@@ -211,6 +211,7 @@ TEST_F(RecordingTest, SpansEventsAndTheRestComeBack) {
                             .pid = 42,
                             .role = ProcessRole::kLoader,
                             .index = 3,
+                            .parent = 2,
                             .label = "rank 1 loader 3",
                             .start_ns = 9,
                             .command = "python"};
@@ -233,6 +234,14 @@ TEST_F(RecordingTest, SpansEventsAndTheRestComeBack) {
     found.clear();
     ASSERT_TRUE(reader->read_spans(std::vector{SpanKind::kStep}, {2'000, 5'000}, collect).ok());
     EXPECT_EQ(found, (std::vector{spans[2], spans[4]}));
+    found.clear();
+    std::uint64_t cursor = 4'321;
+    ASSERT_TRUE(reader->read_spans_since(cursor, {}, collect).ok());
+    EXPECT_EQ(found, std::vector(spans.begin() + 4'321, spans.end()));
+    EXPECT_EQ(cursor, spans.size());
+    std::uint64_t event_cursor = 0;
+    EXPECT_EQ(*reader->read_events_since(event_cursor), std::vector{event});
+    EXPECT_TRUE(reader->read_events_since(event_cursor)->empty());
     EXPECT_EQ(reader->name(name), "load");
     EXPECT_EQ(reader->name(99), "");
     EXPECT_EQ(*reader->read_events({}), std::vector{event});
@@ -243,6 +252,32 @@ TEST_F(RecordingTest, SpansEventsAndTheRestComeBack) {
     EXPECT_EQ(reader->read_losses()->at(0).count, 5U);
     EXPECT_FALSE(reader->read_losses()->at(0).help.empty());
   }
+}
+
+TEST_F(RecordingTest, FollowerSeesEverySpanOnceWhileRowsArePutTogether) {
+  auto writer = make();
+  ASSERT_TRUE(writer->commit().ok());
+  auto reader = open();
+  std::uint64_t cursor = 0;
+  std::int64_t seen = 0;
+  for (std::int64_t i = 0; i < 9'000; ++i) {
+    writer->add_span(
+        {.start_ns = 9'000 - i, .duration_ns = 1, .kind = i % 3 == 0 ? SpanKind::kStep : SpanKind::kUser, .step = i});
+    if (i % 11 == 0) {
+      ASSERT_TRUE(writer->commit().ok());
+    }
+    if (i % 700 != 0) continue;
+    ASSERT_TRUE(reader
+                    ->read_spans_since(cursor, std::vector{SpanKind::kStep},
+                                       [&](std::span<const Span> spans) {
+                                         for (const Span& span : spans) {
+                                           EXPECT_EQ(span.step, seen);
+                                           seen += 3;
+                                         }
+                                       })
+                    .ok());
+  }
+  EXPECT_GT(seen, 8'000);
 }
 
 TEST_F(RecordingTest, FileIsPrivateWhateverTheUmask) {

@@ -32,7 +32,7 @@ constexpr std::size_t kOpenBytesMax = std::size_t{4} << 20U;
 constexpr std::uint32_t kWalPagesMax = 1024;       // then the log is moved into the file
 constexpr std::uint32_t kWalPagesHard = 8192;      // readers held it up: wait for them a little
 constexpr std::size_t kNamesMax = 4'000'000;       // name ids; beyond: 0, "no name"
-constexpr std::size_t kSpanTailRowsMax = 600;      // small rows of spans before they are put together
+constexpr std::size_t kSpanRowsMax = 600;          // small rows of spans before they are put together
 constexpr std::size_t kTextBytesMax = 64U << 10U;  // of one text from outside; longer ones are cut
 constexpr std::size_t kFreedPagesPerClose = 1U << 20U;
 
@@ -51,10 +51,10 @@ struct PendingSeries {
 
 // A whole block of spans, ready to be written; it replaces the small rows that held its first ones.
 struct EncodedSpans {
+  std::int64_t first = 0;  // spans recorded before
+  std::int64_t count = 0;
+  std::int64_t in_rows = 0;
   SpanSummary summary;
-  std::uint64_t count = 0;
-  std::uint64_t in_tails = 0;
-  TailRows tails;
   Bytes payload;
 };
 
@@ -83,7 +83,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Sql::kCount)> kS
     "INSERT OR REPLACE INTO meta VALUES(?1,?2)",
     "INSERT INTO series VALUES(?1,?2,?3,?4,?5,?6,?7,?8)",
     "INSERT INTO names VALUES(?1,?2)",
-    "INSERT OR REPLACE INTO processes VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
+    "INSERT OR REPLACE INTO processes VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)",
     "INSERT INTO events VALUES(NULL,?1,?2,?3,?4)",
     "INSERT INTO clock VALUES(NULL,?1,?2,?3)",
     "INSERT OR REPLACE INTO losses VALUES(?1,?2)",
@@ -125,7 +125,7 @@ class SqliteWriter final : public RecordingWriter {
   Result<void> write_stretches();
   Result<void> write_tail();
   Result<void> write_spans();
-  Result<void> write_span_row(std::int64_t id, const SpanSummary& summary, bool part, const Bytes& payload);
+  Result<void> write_span_row(std::int64_t first, std::int64_t count, const SpanSummary& summary, const Bytes& payload);
   void written();
   void failed();
   void drop_beyond_bound();
@@ -157,17 +157,16 @@ class SqliteWriter final : public RecordingWriter {
   std::deque<EncodedStretch> stretches_;
   std::deque<EncodedSpans> span_blocks_;
   std::vector<Span> spans_;
-  std::size_t spans_in_tails_ = 0;
-  TailRows span_tails_;
+  std::int64_t spans_first_ = 0;   // spans recorded before spans_
+  std::size_t spans_in_rows_ = 0;  // of spans_: in the file, in rows that their block will replace
+  std::size_t span_rows_ = 0;
   Bytes raw_;
-  Bytes span_tail_;
+  Bytes span_row_;
 
   std::int64_t next_tail_id_ = 1;
-  std::int64_t next_span_id_ = 1;
-  // Ids that the transaction under way has used.
+  // What the transaction under way has written.
   std::int64_t tail_id_used_ = 0;
-  std::int64_t span_tail_id_used_ = 0;
-  std::int64_t span_ids_used_ = 0;
+  bool span_row_used_ = false;
 };
 
 Result<SeriesHandle> SqliteWriter::add_series(const MetricDesc& metric, std::string_view instance) {
@@ -220,14 +219,15 @@ void SqliteWriter::fold_spans() {
   raw_.clear();
   encode_spans(spans_, raw_);
   EncodedSpans& block = span_blocks_.emplace_back();
+  block.first = spans_first_;
+  block.count = static_cast<std::int64_t>(spans_.size());
+  block.in_rows = static_cast<std::int64_t>(spans_in_rows_);
   block.summary = summarize(spans_);
-  block.count = spans_.size();
-  block.in_tails = spans_in_tails_;
-  block.tails = span_tails_;
   codec_.seal(BlockKind::kSpans, raw_, true, block.payload);
+  spans_first_ += block.count;
   spans_.clear();
-  spans_in_tails_ = 0;
-  span_tails_ = {};
+  spans_in_rows_ = 0;
+  span_rows_ = 0;
 }
 
 void SqliteWriter::add_event(const Event& event) {
@@ -279,10 +279,7 @@ Result<void> SqliteWriter::commit() {
   HOTLAP_CHECK(!closed_);
   builder_.encode_some(codec_, 1);
   while (std::optional<EncodedStretch> ready = builder_.take_encoded()) stretches_.push_back(std::move(*ready));
-  if (spans_.size() >= kSpansPerBlockMax ||
-      span_tails_.last - span_tails_.first >= static_cast<std::int64_t>(kSpanTailRowsMax)) {
-    fold_spans();
-  }
+  if (span_rows_ >= kSpanRowsMax) fold_spans();
   Result<void> outcome = check_place();
   if (outcome.ok()) outcome = write_all();
   if (!outcome.ok()) {
@@ -297,8 +294,7 @@ Result<void> SqliteWriter::commit() {
 
 Result<void> SqliteWriter::write_all() {
   tail_id_used_ = 0;
-  span_tail_id_used_ = 0;
-  span_ids_used_ = 0;
+  span_row_used_ = false;
   HOTLAP_TRY_ASSIGN(Statement * begin, statement(Sql::kBegin));
   HOTLAP_TRY(begin->run());
   HOTLAP_TRY(write_descriptions());
@@ -330,8 +326,9 @@ Result<void> SqliteWriter::write_descriptions() {
     HOTLAP_TRY_ASSIGN(Statement * put, statement(Sql::kProcess));
     put->bind(1, std::int64_t{slot}).bind(2, std::int64_t{process.pid});
     put->bind(3, static_cast<std::int64_t>(process.role)).bind(4, std::int64_t{process.index});
-    put->bind(5, cut(process.label)).bind(6, process.start_ns).bind(7, process.end_ns).bind(8, cut(process.command));
-    HOTLAP_TRY(put->bind(9, std::int64_t{process.has_hook}).bind(10, cut(process.hook_absent_reason)).run());
+    put->bind(5, std::int64_t{process.parent}).bind(6, cut(process.label)).bind(7, process.start_ns);
+    put->bind(8, process.end_ns).bind(9, cut(process.command)).bind(10, std::int64_t{process.has_hook});
+    HOTLAP_TRY(put->bind(11, cut(process.hook_absent_reason)).run());
   }
   return {};
 }
@@ -386,30 +383,29 @@ Result<void> SqliteWriter::write_tail() {
   return {};
 }
 
-Result<void> SqliteWriter::write_span_row(std::int64_t id, const SpanSummary& summary, bool part,
+Result<void> SqliteWriter::write_span_row(std::int64_t first, std::int64_t count, const SpanSummary& summary,
                                           const Bytes& payload) {
   HOTLAP_TRY_ASSIGN(Statement * put, statement(Sql::kSpans));
-  put->bind(1, id).bind(2, summary.from_ns).bind(3, summary.to_ns).bind(4, summary.end_ns);
-  put->bind(5, static_cast<std::int64_t>(summary.kinds)).bind(6, static_cast<std::int64_t>(summary.names));
-  return put->bind(7, std::int64_t{part}).bind(8, ByteView(payload)).run();
+  put->bind(1, first).bind(2, count).bind(3, summary.from_ns).bind(4, summary.to_ns).bind(5, summary.end_ns);
+  put->bind(6, static_cast<std::int64_t>(summary.kinds)).bind(7, static_cast<std::int64_t>(summary.names));
+  return put->bind(8, ByteView(payload)).run();
 }
 
 Result<void> SqliteWriter::write_spans() {
   for (const EncodedSpans& block : span_blocks_) {
-    if (block.tails.first <= block.tails.last) {
-      HOTLAP_TRY_ASSIGN(Statement * drop, statement(Sql::kDropSpans));
-      HOTLAP_TRY(drop->bind(1, block.tails.first).bind(2, block.tails.last).run());
-    }
-    HOTLAP_TRY(write_span_row(next_span_id_ + span_ids_used_++, block.summary, false, block.payload));
+    HOTLAP_TRY_ASSIGN(Statement * drop, statement(Sql::kDropSpans));
+    HOTLAP_TRY(drop->bind(1, block.first).bind(2, block.first + block.count - 1).run());
+    HOTLAP_TRY(write_span_row(block.first, block.count, block.summary, block.payload));
   }
-  if (spans_.size() == spans_in_tails_) return {};
-  const std::span<const Span> fresh = std::span(spans_).subspan(spans_in_tails_);
+  if (spans_.size() == spans_in_rows_) return {};
+  const std::span<const Span> fresh = std::span(spans_).subspan(spans_in_rows_);
   raw_.clear();
   encode_spans(fresh, raw_);
-  span_tail_.clear();
-  codec_.seal(BlockKind::kSpans, raw_, false, span_tail_);
-  span_tail_id_used_ = next_span_id_ + span_ids_used_++;
-  return write_span_row(span_tail_id_used_, summarize(fresh), true, span_tail_);
+  span_row_.clear();
+  codec_.seal(BlockKind::kSpans, raw_, false, span_row_);
+  span_row_used_ = true;
+  return write_span_row(spans_first_ + static_cast<std::int64_t>(spans_in_rows_),
+                        static_cast<std::int64_t>(fresh.size()), summarize(fresh), span_row_);
 }
 
 // The transaction is in the file: forgets what it held.
@@ -429,12 +425,10 @@ void SqliteWriter::written() {
     builder_.tail_written(tail_id_used_);
     next_tail_id_ = tail_id_used_ + 1;
   }
-  if (span_tail_id_used_ != 0) {
-    if (span_tails_.first > span_tails_.last) span_tails_.first = span_tail_id_used_;
-    span_tails_.last = span_tail_id_used_;
-    spans_in_tails_ = spans_.size();
+  if (span_row_used_) {
+    spans_in_rows_ = spans_.size();
+    ++span_rows_;
   }
-  next_span_id_ += span_ids_used_;
 }
 
 void SqliteWriter::failed() {
@@ -467,7 +461,7 @@ void SqliteWriter::drop_beyond_bound() {
   }
   while (bytes > options_.pending_bytes_max && !span_blocks_.empty()) {
     const EncodedSpans& oldest = span_blocks_.front();
-    add_loss("store.spans_lost", oldest.count - oldest.in_tails);
+    add_loss("store.spans_lost", static_cast<std::uint64_t>(oldest.count - oldest.in_rows));
     bytes -= oldest.payload.size();
     span_blocks_.pop_front();
   }
