@@ -19,3 +19,8 @@ elseif(HOTLAP_SANITIZE STREQUAL "thread")
 elseif(NOT HOTLAP_SANITIZE STREQUAL "")
   message(FATAL_ERROR "HOTLAP_SANITIZE is '${HOTLAP_SANITIZE}'; it takes 'address', 'thread' or nothing")
 endif()
+
+if(HOTLAP_FUZZ)
+  # Every library reports which branches an input reaches; without it libFuzzer only guesses.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
