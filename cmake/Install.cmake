@@ -4,7 +4,7 @@ if(TARGET hotlap)
 endif()
 if(EXISTS ${CMAKE_SOURCE_DIR}/python/src)
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/python/src/ DESTINATION ${CMAKE_INSTALL_DATADIR}/hotlap/python
-    FILES_MATCHING PATTERN "*.py" PATTERN "*.pth" PATTERN "py.typed"
+    FILES_MATCHING PATTERN "*.py" PATTERN "py.typed"
     PATTERN "__pycache__" EXCLUDE PATTERN "*.egg-info" EXCLUDE)
 endif()
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -2,8 +2,8 @@
 """Trains a small convolutional network on images that it makes itself: the job of `make demo`.
 
 The images (coloured shapes on noise, one class per shape) are written to a file first. Each item is then read from it,
-cropped, flipped, blurred and jittered on the CPU: with no loader workers this is done between two training steps, and the
-model waits. Runs with PyTorch 1.13 and later, on the GPU if there is one.
+cropped, flipped, blurred and jittered on the CPU: with no loader workers this is done between two training steps, and
+the model waits. Runs with PyTorch 1.13 and later, on the GPU if there is one.
 
     python3 examples/train_images.py --num-workers 0 --epochs 4
 """

@@ -23,6 +23,8 @@ import check_binary
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SUMMARY = "Records a training job without a change to its code and says what holds it back"
+# Run at every start of a Python with the wheel: one look at the environment, and no more unless a job is recorded.
+AUTOLOAD = 'import os; os.environ.get("HOTLAP_RING_DIR") and __import__("hotlap._autoload")\n'
 # A user's machine may have a glibc as old as this; above it the build says so and the release notes must too.
 GLIBC_MAX = (2, 36)
 
@@ -91,9 +93,10 @@ def make_wheel(stage: pathlib.Path, out: pathlib.Path, glibc: tuple[int, int], w
     hook = stage / "share" / "hotlap" / "python"
     for file in staged(hook):
         inside = file.relative_to(hook).as_posix()
-        if inside.startswith("hotlap/") or inside.endswith(".pth"):
+        if inside.startswith("hotlap/"):
             wheel.add(inside, file.read_bytes())
         wheel.add(f"{data}/data/share/hotlap/python/{inside}", file.read_bytes())
+    wheel.add("hotlap_autoload.pth", AUTOLOAD.encode())
     metadata = [
         "Metadata-Version: 2.1", "Name: hotlap", f"Version: {version()}", f"Summary: {SUMMARY}", "License: Apache-2.0",
         "Requires-Python: >=3.8", "Classifier: Operating System :: POSIX :: Linux",

@@ -24,8 +24,9 @@ class MakeDist(unittest.TestCase):
         hook = self.stage / "share" / "hotlap" / "python"
         (hook / "hotlap").mkdir(parents=True)
         (hook / "hotlap" / "__init__.py").write_text("WHO = 'hook'\n")
-        (hook / "sitecustomize.py").write_text("")
-        (hook / "hotlap_autoload.pth").write_text("import sys; sys.hotlap_pth_ran = True\n")
+        (hook / "hotlap" / "_autoload.py").write_text("import sys\nsys.hotlap_autoload_ran = True\n")
+        (hook / "hotlap" / "_bootstrap").mkdir()
+        (hook / "hotlap" / "_bootstrap" / "sitecustomize.py").write_text("")
         (self.stage / "bin").mkdir()
         # Any program that needs glibc alone stands in for ours.
         shutil.copy("/bin/true", self.stage / "bin" / "hotlap")
@@ -49,7 +50,7 @@ class MakeDist(unittest.TestCase):
         with tarfile.open(path) as archive:
             modes = {m.name.split("/", 1)[1]: m.mode for m in archive.getmembers()}
         self.assertEqual(modes["bin/hotlap"], 0o755)
-        self.assertEqual(modes["share/hotlap/python/sitecustomize.py"], 0o644)
+        self.assertEqual(modes["share/hotlap/python/hotlap/_bootstrap/sitecustomize.py"], 0o644)
         self.assertIn("LICENSE", modes)
 
     def test_wheel_names_the_oldest_glibc_and_its_record_is_complete(self) -> None:
@@ -72,9 +73,13 @@ class MakeDist(unittest.TestCase):
         done = subprocess.run(install, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(subprocess.run([str(target / "bin" / "hotlap")]).returncode, 0)
-        self.assertTrue((target / "share" / "hotlap" / "python" / "sitecustomize.py").is_file())
-        code = "import sys, hotlap; print(hotlap.WHO, sys.hotlap_pth_ran)"
-        self.assertEqual(subprocess.run([python, "-c", code], capture_output=True, text=True).stdout, "hook True\n")
+        beside = target / "share" / "hotlap" / "python" / "hotlap" / "_bootstrap" / "sitecustomize.py"
+        self.assertTrue(beside.is_file())
+        code = "import sys; print(hasattr(sys, 'hotlap_autoload_ran'), end=' '); import hotlap; print(hotlap.WHO)"
+        for ring_folder, expected in (("", "False hook\n"), ("/nonexistent", "True hook\n")):
+            environment = dict(os.environ, HOTLAP_RING_DIR=ring_folder)
+            done = subprocess.run([python, "-c", code], capture_output=True, text=True, env=environment)
+            self.assertEqual((done.stdout, done.stderr), (expected, ""))
 
     def test_version_is_the_projects(self) -> None:
         self.assertRegex(make_dist.version(), r"^\d+\.\d+\.\d+$")
