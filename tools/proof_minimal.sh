@@ -3,16 +3,20 @@
 # root in a chroot with nothing of this machine's environment, `make demo` and `make test`.
 # Package sources and proxy settings come from this machine's own apt; nothing stays mounted afterwards.
 #
-#   tools/proof_minimal.sh [--suite bookworm] [--keep] [make target…]     targets: demo test
+#   tools/proof_minimal.sh [--suite bookworm] [--keep] [--again] [make target…]     targets: demo test
+#
+# --keep leaves the folder there, --again goes on in the one that is there (for repairs; no proof).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source_dir=$PWD
 suite=bookworm
 keep=
+again=
 while [ $# -gt 0 ]; do
   case "$1" in
     --suite) suite=$2; shift 2 ;;
     --keep) keep=1; shift ;;
+    --again) again=1 keep=1; shift ;;
     -*) sed -n 's/^#   /  /p' "$0"; exit 2 ;;
     *) break ;;
   esac
@@ -43,15 +47,17 @@ trap 'exit 130' INT TERM
 
 # A folder left by an earlier, killed proof.
 grep -q " $root/" /proc/mounts && awk -v r="$root/" 'index($2, r) == 1 {print $2}' /proc/mounts | sort -r | xargs -r -n1 umount
-rm -rf --one-file-system "$root"
+[ -n "$again" ] || rm -rf --one-file-system "$root"
 mkdir -p "$root"
 
-# The mirror that this machine's apt uses, whichever form its sources have.
-mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 2>/dev/null | grep -v -i security | head -1)
-[ -n "$mirror" ] || { say "apt names no mirror; run apt-get update"; exit 2; }
-say "debootstrap $suite"
-debootstrap --variant=minbase --include=ca-certificates "$suite" "$root" "$mirror" >"$source_dir/build/debootstrap.log" 2>&1 ||
-  { tail -5 "$source_dir/build/debootstrap.log"; exit 1; }
+if [ -z "$again" ]; then
+  # The mirror that this machine's apt uses, whichever form its sources have.
+  mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 2>/dev/null | grep -v -i security | head -1)
+  [ -n "$mirror" ] || { say "apt names no mirror; run apt-get update"; exit 2; }
+  say "debootstrap $suite"
+  debootstrap --variant=minbase --include=ca-certificates "$suite" "$root" "$mirror" >"$source_dir/build/debootstrap.log" 2>&1 ||
+    { tail -5 "$source_dir/build/debootstrap.log"; exit 1; }
+fi
 
 # How this machine reaches its mirror: apt's own settings, proxies, and certificates of its own.
 cp -a /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
@@ -81,7 +87,11 @@ inside bash -c 'apt-get -q update && apt-get -q -y --no-install-recommends insta
   { tail -5 "$source_dir/build/minimal-apt.log"; exit 1; }
 
 say "a clone of $(git -C "$source_dir" rev-parse --short HEAD)"
-git clone -q --no-hardlinks "$source_dir" "$root/srv/hotlap"
+if [ -d "$root/srv/hotlap" ]; then
+  git -C "$root/srv/hotlap" fetch -q "$source_dir" HEAD && git -C "$root/srv/hotlap" reset -q --hard FETCH_HEAD
+else
+  git clone -q --no-hardlinks "$source_dir" "$root/srv/hotlap"
+fi
 [ ! -d "$source_dir/../shared" ] || cp -a "$source_dir/../shared" "$root/srv/shared"
 
 for target in "${targets[@]}"; do

@@ -1,0 +1,52 @@
+// docs/reference/losses.md is made from the table of counters. HOTLAP_UPDATE_GOLDEN=1 rewrites it.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "base/format.h"
+#include "model/losses.h"
+
+namespace hotlap {
+namespace {
+
+std::string_view severity_text(LossSeverity severity) {
+  switch (severity) {
+    case LossSeverity::kInfo: return "info";
+    case LossSeverity::kNotice: return "notice";
+    case LossSeverity::kDataLoss: return "data loss";
+    case LossSeverity::kError: return "error";
+  }
+  return "";
+}
+
+std::string reference() {
+  std::string text =
+      "# Losses\n\nMade from the table of counters; do not edit. Whatever is dropped, repaired or skipped is counted "
+      "under one of these\nnames; `hotlap show` and the JSON of `hotlap analyze` list every one that is not 0.\n\n"
+      "| counter | severity | what it means |\n|---|---|---|\n";
+  for (const LossDesc& loss : kLosses) {
+    text += format("| `{}` | {} | {} |\n", loss.counter, severity_text(loss.severity), loss.help);
+  }
+  return text;
+}
+
+TEST(LossesReference, IsWhatTheTableSays) {
+  const auto path = std::filesystem::path(HOTLAP_SOURCE_DIR) / "docs/reference/losses.md";
+  const std::string text = reference();
+  if (std::getenv("HOTLAP_UPDATE_GOLDEN") != nullptr) {  // NOLINT(concurrency-mt-unsafe): one thread
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << text;
+    return;
+  }
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream stored;
+  stored << in.rdbuf();
+  EXPECT_EQ(stored.str(), text) << "HOTLAP_UPDATE_GOLDEN=1 rewrites docs/reference/losses.md";
+}
+
+}  // namespace
+}  // namespace hotlap
