@@ -1,0 +1,124 @@
+"""hotlap inside a training program: optional marks. All of them do nothing when the program is not recorded.
+
+    import hotlap
+    hotlap.step()                    # the end of a training step, where neither optimizer nor loader shows it
+    with hotlap.span("augment"): ... # a named stretch of time; also a decorator
+    hotlap.count("loss", value)      # a figure over time
+    hotlap.attach()                  # in a notebook that imported torch before hotlap
+
+Steps, data loading, forward, backward and optimizer of PyTorch are seen without any of this.
+"""
+import os as _os
+
+__version__ = "0.1.0"
+__all__ = ["attach", "count", "recorded", "span", "step"]
+
+_parts = None  # (recorder, core) once asked for; False: not recorded
+
+
+def _recorder():
+    global _parts
+    if _parts is None:
+        _parts = False
+        if _os.environ.get("HOTLAP_RING_DIR") and _os.environ.get("HOTLAP") != "0":
+            try:
+                from hotlap import _hook
+
+                _parts = _hook.parts()
+            except Exception:
+                pass
+    return _parts
+
+
+def recorded():
+    """Whether what this process marks is recorded."""
+    found = _recorder()
+    return bool(found) and not found[0].off
+
+
+def step():
+    """Marks the end of a training step. From the first call on, only these calls count as steps."""
+    found = _parts if _parts is not None else _recorder()
+    if found:
+        try:
+            from hotlap._record import now
+
+            t = now()
+            found[1].events.append((5, t, t))
+            found[1].tick(t)
+        except Exception:
+            found[0].failed()
+
+
+def count(name, value):
+    """Records a number under a name. A tensor on an accelerator is left out: reading it would wait for the device."""
+    found = _parts if _parts is not None else _recorder()
+    if not found:
+        return
+    recorder, core = found
+    try:
+        if type(value) not in (int, float):
+            device = getattr(value, "device", None)
+            if device is not None and getattr(device, "type", "cpu") != "cpu":
+                return
+            value = float(value)
+        from hotlap._record import now
+
+        t = now()
+        core.note((8, t, t, recorder.name(str(name)), value))
+    except (TypeError, ValueError, OverflowError):
+        pass
+    except Exception:
+        recorder.failed()
+
+
+class span:  # noqa: N801  used like a function
+    """`with hotlap.span("name"):` or `@hotlap.span("name")`."""
+
+    __slots__ = ("_name", "_start")
+
+    def __init__(self, name):
+        self._name = name
+        self._start = 0
+
+    def __enter__(self):
+        found = _parts if _parts is not None else _recorder()
+        if found:
+            from hotlap._record import now
+
+            self._start = now()
+        return self
+
+    def __exit__(self, *exception):
+        if self._start:
+            recorder, core = _parts
+            try:
+                from hotlap._record import now
+
+                core.note_span(18, self._start, now(), recorder.name(str(self._name)), -1, -1)
+            except Exception:
+                recorder.failed()
+            self._start = 0
+        return False
+
+    def __call__(self, function):
+        import functools
+
+        name = self._name
+
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            with span(name):
+                return function(*args, **kwargs)
+
+        return wrapped
+
+
+def attach():
+    """Attaches to frameworks that are already imported; for notebooks. True when the program is recorded."""
+    try:
+        from hotlap import _hook
+
+        return _hook.attach()
+    except Exception:
+        return False

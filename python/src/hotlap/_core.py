@@ -1,0 +1,547 @@
+"""What the adapters see becomes steps, waits, phases and epochs: the state machine of the training thread.
+
+Adapters only append tuples to `events` (cheap, any thread) and call tick() at the end of a step or a wait; drain() then
+works them off in order. A step ends with the optimizer: a group of optimizer.step() calls in which none appears twice (two
+optimizers that take turns in one iteration are one step; gradient accumulation is one step because backward does not
+count). Programs that call hotlap.step() decide for themselves; where no optimizer was made, a batch of the loader is a
+step.
+"""
+import sys
+import time
+from _thread import allocate_lock, get_ident
+
+from hotlap import _place, _wire
+from hotlap._shadow import Governor, Shadow
+
+now = time.monotonic_ns
+# How sure an event makes us that its thread is the one that trains.
+BY_WAIT, BY_FORWARD, BY_UPDATE = 1, 2, 3
+# Events: (code, start, end, …).
+WAITED, EXHAUSTED, FORWARD, BACKWARD, OPTIMIZER, PROGRAM_STEP, FETCHED, SPAN, COUNT, ITERATOR = range(10)
+# Bits of FORWARD: the module's own flag, gradients on, it has parameters.
+TRAINING, GRAD, PARAMETERS = 1, 2, 4
+BUSY, OFF = 1, 2           # of `busy`
+EVENT_NS = 700             # what an adapter's wrapper costs outside drain(), seen in a loop of small steps
+EVENTS_MAX = 4096
+BATCH_EVENTS = 512
+BATCH_NS = 2_000_000       # so long small steps gather once EACH_STEP_FLUSH is shed
+IDLE_NS = 200_000_000      # without steps events leave this often
+CANDIDATES_MAX = 128       # batches without an optimizer step until we believe that none will come
+FORWARD_CALLS_MAX = 10_000
+DISCOVERY_STEPS = 3
+
+
+class Core:
+    def __init__(self, recorder):
+        self.recorder = recorder
+        self.events = []        # always this object: adapters hold its append
+        self.discovery = None   # the module adapter, told when the first steps are over
+        self.at_end = []        # adapters' functions for an orderly end
+        self.handlers = [self.waited, self.exhausted, self.forward, self.backward, self.optimizer, self.program_step,
+                         self.fetched, self.other_span, self.count, self.iterator]
+        self.reset()
+
+    def reset(self, child=False):
+        """`child`: as after fork."""
+        self.started_ns = now()
+        self.events.clear()
+        self.lock = allocate_lock()
+        self.thread = None
+        self.thread_number = 0
+        self.thread_rank = 0
+        self.busy = 0           # BUSY: inside something measured as a whole; OFF: by command or in a shadow block
+        self.no_phases = False  # forward and backward were shed
+        self.optimizer_depth = 0
+        self.optimizer_calls = 0
+        self.optimizers_made = False
+        self.index = 0          # the step that runs
+        self.start_ns = None    # when it began; None until something happened
+        self.source = 0
+        self.group, self.group_open, self.group_end, self.expected = set(), False, 0, frozenset()
+        self.late, self.late_end = set(), 0
+        self.skipped = False
+        self.candidates = []
+        self.batch_open = False
+        self.forward_since_batch = False
+        self.last_iterator = None
+        self.pending = None     # a wait that is not yet known to be for training or evaluation
+        self.train_loader = None
+        self.last_wait_step = -10
+        self.samples = self.tokens = -1
+        self.forward_start = None
+        self.forward_ns = self.forward_calls = 0
+        self.forwards = self.forwards_ever = 0
+        self.backwards = self.backwards_ever = 0
+        self.after_backward_ns = 0
+        self.nested = []        # (start, duration) of forwards and backwards in this step: an optimizer's closure calls them
+        self.evaluating = False
+        self.eval_start = self.eval_last = self.eval_batches = 0
+        self.eval_mode_trains = False
+        self.phase = _wire.PHASE_INITIALISATION
+        self.last_event_ns = self.last_drain_ns = 0
+        self.own_ns = 0         # our time since the last HOOK span
+        self.steps_since = self.step_ns_since = 0
+        self.loader_unknown_said = False
+        self.settled = False
+        self.governor = Governor()
+        self.shadow = None if child else Shadow.from_environment()
+        self.shed = 0
+
+    # ---- called by adapters as things happen ----
+
+    def is_training_thread(self, rank):
+        """Whether events of the current thread count; the surest kind of event so far decides which thread that is."""
+        ident = get_ident()
+        if ident == self.thread:
+            if rank > self.thread_rank:
+                self.thread_rank = rank
+            return True
+        if self.thread is None or rank > self.thread_rank or not self.alive(self.thread):
+            self.thread, self.thread_rank, self.busy = ident, rank, self.busy & OFF
+            self.thread_number = self.recorder.thread()
+            return True
+        return False
+
+    @staticmethod
+    def alive(ident):
+        threading = sys.modules.get("threading")
+        return threading is None or ident in threading._active
+
+    def tick(self, t):
+        """After an optimizer step or a wait."""
+        if not self.shed & _wire.PART_EACH_STEP_FLUSH or t - self.last_drain_ns >= BATCH_NS or (
+                len(self.events) >= BATCH_EVENTS):
+            self.drain()
+
+    def note(self, event):
+        """An event from anywhere: user marks, collections, checkpoints."""
+        if len(self.events) >= EVENTS_MAX:
+            self.drain()
+        self.events.append(event)
+        if len(self.events) >= BATCH_EVENTS or now() - self.last_drain_ns > IDLE_NS:
+            self.drain()
+
+    def note_span(self, kind, start, end, name, a, b):
+        self.note((SPAN, start, end, kind, name, a, b, self.recorder.thread()))
+
+    def drain(self):
+        """Works off what happened. Returns at once when another thread is at it. Never raises."""
+        if not self.lock.acquire(False):
+            return
+        lock = self.lock
+        try:
+            began = now()
+            events = self.events
+            batch = events[:]
+            del events[:len(batch)]
+            handlers = self.handlers
+            for event in batch:
+                handlers[event[0]](event)
+            recorder = self.recorder
+            recorder.flush()
+            if recorder.off:
+                self.busy |= OFF
+            ended = self.last_drain_ns = now()
+            self.own_ns += ended - began + EVENT_NS * len(batch)
+        except Exception:
+            self.recorder.failed()
+        finally:
+            lock.release()
+
+    # ---- waiting for data ----
+
+    def waited(self, event):
+        """next() gave a batch."""
+        _, start, end, iterator, loader, samples, size, tokens, depth = event
+        if self.forward_start is not None:
+            self.close_forward()
+        self.loader_boundary(iterator, start)
+        if self.pending is not None:
+            self.settle_pending(self.evaluating)
+        if self.start_ns is None:
+            self.start_ns = start
+        self.batch_open, self.last_iterator, self.last_event_ns = True, iterator, end
+        if loader is None:  # the hook is off: only the cadence counts
+            self.forward_since_batch = True
+            return
+        self.forward_since_batch = False
+        self.pending = start, end - start, samples, size, tokens, loader
+        if depth >= 0:
+            self.recorder.count(self.recorder.name("loader.queue_depth"), depth, self.step_now(), start)
+
+    def loader_boundary(self, iterator, t):
+        """Without an optimizer a batch is a step, once something was done with it."""
+        if self.batch_open and self.source in (0, _wire.STEP_BY_LOADER) and (
+                self.forward_since_batch or (not self.forwards_ever and iterator == self.last_iterator)):
+            self.loader_step(t)
+
+    def exhausted(self, event):
+        """next() said that there is no more."""
+        _, start, end, iterator, loader = event
+        if self.forward_start is not None:
+            self.close_forward()
+        self.loader_boundary(iterator, start)
+        if self.pending is not None:
+            self.settle_pending(self.evaluating)
+        self.batch_open = False
+        if loader is not None and end - start > 1_000_000:  # stopping workers: otherwise nobody's time
+            self.span(_wire.DATA_WAIT, start, end - start, loader.name, self.step_now(), 0, -1)
+
+    def iterator(self, event):
+        """An iterator was made: samplers shuffle, workers start."""
+        _, start, end, loader, workers = event
+        if self.pending is not None:
+            self.settle_pending(self.evaluating)
+        if end - start > 1_000_000:
+            self.close_forward()
+            if self.start_ns is None:
+                self.start_ns = start
+            self.span(_wire.DATA_WAIT, start, end - start, loader.name, self.step_now(), 0, -1)
+
+    def settle_pending(self, evaluating):
+        start, duration, samples, size, tokens, loader = self.pending
+        self.pending = None
+        step = self.index
+        if evaluating and not self.inference():
+            step = -1
+            self.eval_batches += 1
+            self.eval_last = start + duration
+        else:
+            if self.phase == _wire.PHASE_INITIALISATION:
+                self.enter_phase(_wire.PHASE_TRAINING, start)
+            self.last_wait_step = step
+            if samples >= 0:
+                self.samples = samples if self.samples < 0 else self.samples + samples
+            if tokens >= 0:
+                self.tokens = tokens if self.tokens < 0 else self.tokens + tokens
+            self.train_loader = loader
+        self.span(_wire.DATA_WAIT, start, duration, loader.name, step, samples, size)
+
+    def inference(self):
+        """A job without training: its evaluation is its work."""
+        return not self.optimizers_made and not self.backwards_ever
+
+    def step_now(self):
+        return -1 if self.evaluating and not self.inference() else self.index
+
+    def fetched(self, event):
+        """A batch was made inside next() itself: there are no workers."""
+        self.recorder.fetched(event, self.step_now())
+
+    # ---- forward, backward ----
+
+    def forward(self, event):
+        """A root module returned."""
+        _, start, end, bits = event
+        pending = self.pending
+        if not bits & TRAINING:
+            evaluating = not (self.eval_mode_trains and bits & GRAD)
+        elif not bits & GRAD:
+            evaluating = pending[5] is not self.train_loader if pending is not None else self.evaluating
+        else:
+            evaluating = self.evaluating and pending is None and not bits & PARAMETERS
+        if evaluating is not self.evaluating:
+            self.switch(evaluating, start if pending is None else pending[0])
+        if pending is not None:
+            self.settle_pending(evaluating)
+        if self.start_ns is None:
+            self.start_ns = start
+        if self.forward_start is None:
+            if pending is None and not evaluating:
+                self.wait_before_forward(start)
+            self.forward_start = start
+        duration = end - start
+        self.forward_ns += duration
+        self.forward_calls += 1
+        self.nested.append((start, duration))
+        self.forward_since_batch = True
+        self.forwards_ever += 1
+        self.last_event_ns = end
+        if evaluating:
+            self.eval_last = end
+        else:
+            self.forwards += 1
+            if self.phase == _wire.PHASE_INITIALISATION:
+                self.enter_phase(_wire.PHASE_TRAINING, start)
+        if self.forward_calls >= FORWARD_CALLS_MAX:
+            self.close_forward()
+            self.nested.clear()
+
+    def close_forward(self):
+        """One span for the root calls since the last boundary (a model and its loss are two roots)."""
+        start = self.forward_start
+        if start is not None:
+            self.span(_wire.FORWARD, start, self.forward_ns, 0, self.step_now(), self.forward_calls, -1)
+            self.forward_start = None
+            self.forward_ns = self.forward_calls = 0
+
+    def wait_before_forward(self, start):
+        """No loader that we know brought this batch: the gap before forward is the wait (at most)."""
+        if self.index - self.last_wait_step <= 2 or self.start_ns is None:
+            return
+        if self.forwards == 0:
+            begin = self.start_ns
+        elif self.after_backward_ns:
+            begin = self.after_backward_ns
+        else:
+            return
+        if start <= begin:
+            return
+        if not self.loader_unknown_said:
+            self.loader_unknown_said = True
+            self.recorder.info("loader", {"known": False, "text": "loader unknown: the gap before forward counts as wait"})
+        self.span(_wire.DATA_WAIT, begin, start - begin, self.recorder.name("before forward (loader unknown)"), self.index,
+                  -1, -1, _wire.WAIT_BEFORE_FORWARD)
+
+    def backward(self, event):
+        _, start, end = event
+        if self.evaluating:
+            self.eval_mode_trains = True
+            self.switch(False, start)
+        if self.pending is not None:
+            self.settle_pending(False)
+        if self.forward_start is not None:
+            self.close_forward()
+        if self.start_ns is None:
+            self.start_ns = start
+        if self.phase == _wire.PHASE_INITIALISATION:
+            self.enter_phase(_wire.PHASE_TRAINING, start)
+        duration = end - start
+        self.span(_wire.BACKWARD, start, duration, 0, self.index, -1, -1)
+        self.nested.append((start, duration))
+        self.backwards += 1
+        self.backwards_ever += 1
+        self.after_backward_ns = self.last_event_ns = end
+
+    # ---- phases ----
+
+    def switch(self, evaluating, t):
+        """Between training and evaluation. The step that follows an evaluation begins where that ended."""
+        self.close_forward()
+        if evaluating:
+            self.eval_start, self.eval_last, self.eval_batches = t, t, 0
+        elif not self.inference():
+            self.end_evaluation()
+        self.evaluating = evaluating
+        self.enter_phase(_wire.PHASE_EVALUATION if evaluating else _wire.PHASE_TRAINING, t)
+
+    def end_evaluation(self):
+        self.span(_wire.EVALUATION, self.eval_start, self.eval_last - self.eval_start, 0, -1, self.eval_batches, -1)
+        if not self.forwards and not self.backwards:
+            self.start_ns = self.eval_last
+
+    def enter_phase(self, phase, t):
+        if self.phase == phase:
+            return
+        if self.phase == _wire.PHASE_INITIALISATION:
+            self.span(_wire.INITIALISATION, self.started_ns, t - self.started_ns, 0, -1, -1, -1)
+        self.phase = phase
+        self.recorder.phase(phase, t, self.index)
+
+    # ---- steps ----
+
+    def optimizer(self, event):
+        """optimizer.step() returned (or the gradient scaler left it out). What its closure called is not its own time."""
+        _, start, end, key, skipped = event
+        if self.evaluating:
+            self.switch(False, start)
+        if self.pending is not None:
+            self.settle_pending(False)
+        if self.forward_start is not None:
+            self.close_forward()
+        if self.start_ns is None:
+            self.start_ns = start
+        if self.phase == _wire.PHASE_INITIALISATION:
+            self.enter_phase(_wire.PHASE_TRAINING, self.start_ns)
+        own = end - start
+        for nested_start, duration in reversed(self.nested):
+            if nested_start < start:
+                break
+            own -= duration
+        self.last_event_ns = end
+        self.after_backward_ns = 0
+        if skipped:
+            self.skipped = True
+        elif own > 0 and not self.no_phases and not self.busy & OFF:
+            self.span(_wire.OPTIMIZER, end - own, own, 0, self.index, -1, -1)
+        if self.source == _wire.STEP_BY_OPTIMIZER:
+            self.optimizer_group(key, end)
+        elif self.source != _wire.STEP_BY_PROGRAM:
+            self.source = _wire.STEP_BY_OPTIMIZER
+            self.candidates = []
+            self.optimizer_group(key, end)
+
+    def optimizer_group(self, key, end):
+        if self.group_open:
+            if key in self.group:  # the cycle began anew before all that were expected had their turn
+                self.expected = frozenset(self.group)
+                self.end_step(self.group_end)
+                self.group = set()
+            self.group.add(key)
+        elif not self.group or key in self.group:
+            if self.late:  # they belong to the cycle of the others
+                self.expected = frozenset(self.group | self.late)
+                self.start_ns = max(self.start_ns, self.late_end)
+                self.late = set()
+            self.group = {key}
+            self.group_open = True
+        elif key in self.late:  # a cycle of their own: the others are done
+            self.expected = frozenset(self.late)
+            self.end_step(self.late_end)
+            self.group, self.late, self.group_open = {key}, set(), True
+        else:
+            self.late.add(key)
+            self.late_end = end
+            return
+        self.group_end = end
+        if self.group >= self.expected:
+            if len(self.group) != len(self.expected):
+                self.expected = frozenset(self.group)
+            self.group_open = False
+            self.end_step(end)
+
+    def loader_step(self, end):
+        """A batch is over and no optimizer has stepped so far."""
+        if self.evaluating and not self.inference():
+            return
+        if not self.optimizers_made or self.source:
+            self.source = _wire.STEP_BY_LOADER
+            self.end_step(end)
+            return
+        if self.pending is not None:
+            self.settle_pending(self.evaluating)
+        self.candidates.append((self.start_ns, end, self.samples, self.tokens))
+        self.start_ns, self.samples, self.tokens = end, -1, -1
+        if len(self.candidates) >= CANDIDATES_MAX:
+            self.believe_candidates()
+
+    def believe_candidates(self):
+        self.source = _wire.STEP_BY_LOADER
+        candidates, self.candidates = self.candidates, []
+        for self.start_ns, end, self.samples, self.tokens in candidates:
+            self.end_step(end)
+
+    def program_step(self, event):
+        """hotlap.step()."""
+        t = event[2]
+        if self.pending is not None:
+            self.settle_pending(self.evaluating)
+        self.close_forward()
+        if self.source != _wire.STEP_BY_PROGRAM:
+            counted = self.source == _wire.STEP_BY_OPTIMIZER and self.index > 0 and not self.group_open
+            self.source = _wire.STEP_BY_PROGRAM
+            self.group_open, self.candidates = False, []
+            if counted:  # the optimizer has just ended this first step
+                self.start_ns = t
+                return
+        if self.start_ns is None:
+            self.start_ns = self.started_ns
+        if self.phase == _wire.PHASE_INITIALISATION:
+            self.enter_phase(_wire.PHASE_TRAINING, self.start_ns)
+        self.end_step(t)
+
+    def end_step(self, end):
+        index, start, shed = self.index, self.start_ns, self.shed
+        if self.pending is not None and self.source == _wire.STEP_BY_LOADER:
+            self.settle_pending(self.evaluating)
+        flags = self.source | _wire.STEP_SKIPPED if self.skipped else self.source
+        self.span(_wire.STEP, start, end - start, 0, index, self.samples, self.tokens, flags)
+        self.index = index + 1
+        self.start_ns = end
+        self.samples = self.tokens = -1
+        self.forwards = self.backwards = self.after_backward_ns = 0
+        self.nested.clear()
+        self.skipped = False
+        self.steps_since += 1
+        self.step_ns_since += end - start
+        if self.own_ns:
+            self.account(index, start, shed)
+        if not self.settled and index >= DISCOVERY_STEPS:
+            self.settle()
+        if self.shadow is not None and self.shadow.step(self, end):
+            self.pending, self.forward_start = None, None
+        ring = self.recorder.ring
+        if ring is not None:
+            signed = ring.signed
+            signed[_wire.LIVE_STEP] = index
+            signed[_wire.LIVE_STEP_END] = end
+            if signed[_wire.COMMAND_WORD] != signed[_wire.ANSWER_WORD]:
+                self.obey(ring)
+
+    def account(self, index, start, shed):
+        """Our own time since the last account, and what follows from it."""
+        own = self.own_ns
+        recorder = self.recorder
+        recorder.own_ns += own
+        if not self.busy & OFF:
+            self.span(_wire.HOOK, start, own, 0, index, shed, self.steps_since)
+            self.shed = self.governor.step(shed, own, self.step_ns_since, self.steps_since)
+            self.no_phases = bool(self.shed & _wire.PART_PHASES)
+        self.own_ns = self.steps_since = self.step_ns_since = 0
+        ring = recorder.ring
+        if ring is not None:
+            ring.signed[_wire.LIVE_OWN_TIME] = recorder.own_ns
+            ring.signed[_wire.LIVE_SHED] = self.shed
+
+    def settle(self):
+        """The first steps are over: roots are known, and so is the process group."""
+        self.settled = True
+        place = _place.place()
+        if place != self.recorder.place:
+            self.recorder.set_place(place)
+        if self.discovery is not None:
+            self.discovery.end()
+
+    def obey(self, ring):
+        """A command of the recorder. Its answer tells what became of it."""
+        word = ring.words[_wire.COMMAND_WORD]
+        code, result = word & 0xFFFF, _wire.ANSWER_DONE
+        if code in (_wire.COMMAND_OFF, _wire.COMMAND_ON):
+            self.busy = OFF if code == _wire.COMMAND_OFF else 0
+        elif code == _wire.COMMAND_PROFILE:
+            result = _wire.ANSWER_UNSUPPORTED
+        elif code != _wire.COMMAND_PING:
+            result = _wire.ANSWER_UNKNOWN
+        ring.words[_wire.ANSWER_RESULT] = result
+        ring.words[_wire.ANSWER_WORD] = word
+
+    # ---- the rest ----
+
+    def span(self, kind, start, duration, name, step, a, b, flags=0, pack=_wire.pack_span_raw):
+        self.recorder.append(pack(1, flags, 56, kind, 0, start, duration, self.thread_number, name, step, a, b))
+
+    def other_span(self, event):
+        _, start, end, kind, name, a, b, thread = event
+        self.recorder.append(_wire.pack_span(kind, start, end - start, thread, name, self.step_now(), a, b))
+
+    def count(self, event):
+        _, t, _, name, value = event
+        self.recorder.count(name, value, self.step_now(), t)
+
+    def epoch(self, number, start, end, first_index):
+        """A loader was gone through (or left); an epoch if steps came of it."""
+        if self.index + self.group_open > first_index or self.candidates:
+            self.span(_wire.EPOCH, start, end - start, 0, -1, number, -1)
+            return True
+        return False
+
+    def at_exit(self):
+        """The interpreter ends in order."""
+        self.drain()
+        if self.pending is not None:
+            self.settle_pending(self.evaluating)
+        self.close_forward()
+        end = self.last_event_ns or now()
+        if self.group_open:
+            self.end_step(self.group_end)
+        if self.source == 0 and self.batch_open and self.start_ns is not None:
+            self.loader_step(end)  # the program left its loop in the middle of a batch
+        elif self.source == _wire.STEP_BY_LOADER and self.batch_open:
+            self.end_step(end)
+        if self.candidates:
+            self.believe_candidates()
+        if self.evaluating and not self.inference():
+            self.end_evaluation()
+        if self.shadow is not None:
+            self.shadow.close(self, end)
+        self.recorder.close(end)

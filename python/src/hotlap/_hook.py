@@ -1,0 +1,87 @@
+"""The hook of this process: one recorder, one core, and what they need from the interpreter (exit, fork, collector)."""
+import atexit
+import gc
+import os
+import platform
+import sys
+import time
+
+from hotlap import _core, _place, _record, _start, _wire
+
+now = time.monotonic_ns
+GARBAGE_SPAN_NS = 50_000  # shorter collections of young objects are noise
+_parts = None
+
+
+def parts():
+    """(recorder, core) of this process, made with the first call."""
+    global _parts
+    if _parts is None:
+        recorder = _record.Recorder()
+        core = _core.Core(recorder)
+        _parts = recorder, core
+        os.register_at_fork(after_in_child=_child)
+        atexit.register(_exit)
+        gc.callbacks.append(_collector(recorder, core))
+        recorder.info("python", {"version": platform.python_version(), "implementation": sys.implementation.name,
+                                 "flags": _flags()})
+        recorder.info("launcher", _place.description())
+    return _parts
+
+
+def _flags():
+    names = ("isolated", "no_site", "optimize", "dev_mode", "ignore_environment")
+    return [name for name in names if getattr(sys.flags, name, 0)]
+
+
+def _child():
+    """After fork, in the child: nothing recorded yet, a ring of its own with the first record."""
+    recorder, core = _parts
+    try:
+        recorder.reset()
+        core.reset(child=True)
+    except Exception:
+        recorder.off = True
+
+
+def _exit():
+    recorder, core = _parts
+    try:
+        if recorder.pid == os.getpid() and not recorder.off:
+            for last in core.at_end:
+                last()
+            core.at_exit()
+    except Exception:
+        recorder.failed()
+
+
+def _collector(recorder, core):
+    """For gc.callbacks: called at the start and the end of each collection, on whatever thread set it off."""
+    state = [0]
+
+    def collected(phase, info):
+        if phase == "start":
+            state[0] = 0 if core.busy & _core.OFF or core.shed & _wire.PART_GARBAGE else now()
+            return
+        start = state[0]
+        if start:
+            end = now()
+            if end - start >= GARBAGE_SPAN_NS and len(core.events) < _core.EVENTS_MAX:
+                core.events.append((_core.SPAN, start, end, _wire.GARBAGE, 0, info["generation"], info["collected"],
+                                    recorder.thread()))
+
+    return collected
+
+
+def attach():
+    """For programs that imported torch before the hook came (notebooks). True when the hook is on."""
+    if not _start.wanted():
+        return False
+    for name, adapter in _start.ADAPTERS.items():
+        module = sys.modules.get(name)
+        if module is not None:
+            _start.adapter_call(adapter, "attach", module)
+    finder = _start.installed()
+    if finder is None:
+        sys.meta_path.insert(0, _start.Finder(os.path.dirname(os.path.abspath(__file__))))
+    return True

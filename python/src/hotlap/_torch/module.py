@@ -1,0 +1,174 @@
+"""Forward and backward. Root modules are found by the nesting of calls in the first steps; then only their classes are
+watched, so that the modules inside them cost nothing. Instances are never touched: they get copied, pickled, compiled.
+"""
+import functools
+import time
+from _thread import get_ident
+
+from hotlap._core import BACKWARD, BY_FORWARD, BY_UPDATE, FORWARD, GRAD, PARAMETERS, TRAINING
+from hotlap._torch import is_compiling_of
+
+now = time.monotonic_ns
+ROOT_CLASSES_MAX = 64
+DISCOVERY_CALLS_MAX = 5_000   # root calls until the search ends even where no step was seen
+RESTARTS_MAX = 8
+
+
+class Roots:
+    """The classes whose instances are called by the program itself, and the search for them."""
+
+    def __init__(self, torch, recorder, core):
+        self.module = torch.nn.Module
+        self.plain_call = self.module.__call__
+        self.recorder, self.core = recorder, core
+        self.is_compiling = is_compiling_of(torch)
+        self.is_grad_enabled = torch.is_grad_enabled
+        with_gpu = getattr(torch.version, "cuda", None) or getattr(torch.version, "hip", None)
+        self.capturing = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None) if with_gpu else None
+        self.classes = set()
+        self.calls = 0
+        self.searching = False
+        self.for_good = False
+        self.search = self.make_search()
+
+    # ---- the search ----
+
+    def begin(self):
+        if not self.searching and not self.for_good and self.module.__call__ is self.plain_call:
+            self.searching = True
+            self.calls = 0
+            self.module.__call__ = self.search
+
+    def end(self, for_good=False):
+        """Takes the search out of nn.Module again. `for_good`: dynamo has begun to look at modules."""
+        self.searching = False
+        self.for_good |= for_good
+        if self.module.__call__ is self.search:
+            self.module.__call__ = self.plain_call
+
+    def make_search(self):
+        plain_call, core, is_compiling = self.plain_call, self.core, self.is_compiling
+
+        @functools.wraps(plain_call)
+        def __call__(self, *args, **kwargs):
+            if is_compiling is not None and is_compiling():
+                return plain_call(self, *args, **kwargs)
+            if roots.searching and not core.busy and (
+                    get_ident() == core.thread or core.is_training_thread(BY_FORWARD)):
+                roots.found(type(self))
+                call = type(self).__call__  # of its class by now
+            else:
+                call = plain_call
+            if call is search:
+                call = plain_call
+            try:
+                return call(self, *args, **kwargs)
+            except BaseException as error:
+                error.__traceback__ = error.__traceback__.tb_next
+                raise
+
+        roots, search = self, __call__
+        return __call__
+
+    def found(self, cls):
+        try:
+            self.calls += 1
+            if cls not in self.classes and len(self.classes) < ROOT_CLASSES_MAX:
+                self.watch(cls)
+            if self.calls > DISCOVERY_CALLS_MAX:
+                self.end()
+        except Exception:
+            self.recorder.failed()
+
+    # ---- the watch ----
+
+    def watch(self, cls):
+        if cls in self.classes:
+            return
+        self.classes.add(cls)
+        owner = next(c for c in cls.__mro__ if "__call__" in vars(c))
+        own_call = None if owner is self.module else vars(owner)["__call__"]
+        cls.__call__ = self.make_call(own_call)
+
+    def make_call(self, own_call):
+        """`own_call`: the class's __call__ if it is not nn.Module's, which tracers replace and is therefore asked for
+        anew each time."""
+        module_class, plain_call, search = self.module, self.plain_call, self.search
+        core, append = self.core, self.core.events.append
+        is_compiling, is_grad_enabled, capturing = self.is_compiling, self.is_grad_enabled, self.capturing
+        parameters = []  # [PARAMETERS or 0], as the first instance has it
+
+        @functools.wraps(own_call or plain_call)
+        def __call__(self, *args, **kwargs):
+            if is_compiling is not None and is_compiling():
+                return (own_call or plain_call)(self, *args, **kwargs)
+            call = own_call
+            if call is None:
+                call = module_class.__call__
+                if call is search:
+                    call = plain_call
+            mine = not (core.busy or core.no_phases) and (
+                get_ident() == core.thread or core.is_training_thread(BY_FORWARD)) and (
+                capturing is None or not capturing())
+            start = now()
+            try:
+                if not mine:
+                    return call(self, *args, **kwargs)
+                core.busy = 1
+                result = call(self, *args, **kwargs)
+                core.busy = 0
+            except BaseException as error:
+                if mine:
+                    core.busy = 0
+                error.__traceback__ = error.__traceback__.tb_next
+                raise
+            end = now()
+            if not parameters:
+                parameters.append(has_parameters(self))
+            append((FORWARD, start, end, parameters[0] + (TRAINING if self.training else 0) + (
+                GRAD if is_grad_enabled() else 0)))
+            return result
+
+        return __call__
+
+
+def attach_area(torch, recorder, core):
+    roots = Roots(torch, recorder, core)
+    core.discovery = roots
+    roots.begin()
+    wrap_backward(torch, core)
+
+
+def has_parameters(module):
+    try:
+        return PARAMETERS if next(module.parameters(), None) is not None else 0
+    except Exception:
+        return PARAMETERS
+
+
+def wrap_backward(torch, core):
+    plain_backward = torch.autograd.backward
+    is_compiling = is_compiling_of(torch)
+    append = core.events.append
+
+    @functools.wraps(plain_backward)
+    def backward(*args, **kwargs):
+        if is_compiling is not None and is_compiling():
+            return plain_backward(*args, **kwargs)
+        mine = not (core.busy or core.no_phases) and (get_ident() == core.thread or core.is_training_thread(BY_UPDATE))
+        start = now()
+        try:
+            if not mine:
+                return plain_backward(*args, **kwargs)
+            core.busy = 1
+            result = plain_backward(*args, **kwargs)
+            core.busy = 0
+        except BaseException as error:
+            if mine:
+                core.busy = 0
+            error.__traceback__ = error.__traceback__.tb_next
+            raise
+        append((BACKWARD, start, now()))
+        return result
+
+    torch.autograd.backward = backward
