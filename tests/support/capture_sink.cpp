@@ -90,10 +90,13 @@ std::string to_text(const Value& value) {
 
 CollectorRun::CollectorRun(const CollectorSpec& spec, const Host& host, CaptureSink& sink) : spec_(spec), sink_(sink) {
   Result<std::unique_ptr<Collector>> opened = spec.open(host);
-  if (opened.ok())
+  if (opened.ok()) {
     collector_ = std::move(opened).value();
-  else
-    absent_ = format("{} ({})", spec.name, to_string(opened.error().code));
+    return;
+  }
+  const ErrorCode code = opened.error().code;
+  if (code == ErrorCode::kUnsupported || code == ErrorCode::kNotFound) return;
+  sink.note_error(format("{}: cannot be opened: {}", spec.name, to_string(code)));
 }
 
 void CollectorRun::tick(const TickInfo& tick) {

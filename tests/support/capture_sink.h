@@ -54,19 +54,18 @@ class CaptureSink final : public SampleSink {
 
 std::string to_text(const Value& value);
 
-// Opens `spec` on `host` and samples it whenever it is due, as the recorder does. A spec that this host has nothing
-// for is noted in `absent()`.
+// Opens `spec` on `host` and samples it whenever it is due, as the recorder does. A source that this host does not
+// have adds nothing.
 class CollectorRun {
  public:
   CollectorRun(const CollectorSpec& spec, const Host& host, CaptureSink& sink);
   void tick(const TickInfo& tick);
-  const std::string& absent() const { return absent_; }  // why it could not be opened; empty: it was
+  bool is_open() const { return collector_ != nullptr; }
 
  private:
   const CollectorSpec& spec_;
   CaptureSink& sink_;
   std::unique_ptr<Collector> collector_;
-  std::string absent_;
   std::int64_t last_ns_ = INT64_MIN;
   std::uint64_t number_ = 0;
 };

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/text.h"
+#include "collect/mounts.h"
 
 namespace hotlap::test {
 namespace {
@@ -181,7 +182,7 @@ Result<void> FakeHost::apply_usage(const Step& step) {
       *field = *number;
     }
   }
-  usages_.insert_or_assign(step.target, usage);
+  usages_.insert_or_assign(unescape_path(step.target), usage);
   changed_.notify_all();
   return {};
 }

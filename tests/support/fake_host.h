@@ -10,7 +10,7 @@
 //   @dir /sys/class/net/lo
 //   @remove /proc/42                file, link or whole folder
 //   @error /proc/42/io EACCES       opening it fails so; "none" ends it
-//   @usage /mnt 1000 400 300 20 10  total, free and available bytes; total and free inodes
+//   @usage /mnt 1000 400 300 20 10  total, free and available bytes; total and free inodes (\040 in a path is a blank)
 //   @usage /nfs hangs               never answers, until the object goes or another @usage
 //   @usage /bad EIO                 fails so
 //   @cpu_ns 42 123456               CPU time of a process; "gone" for none
