@@ -44,6 +44,7 @@ struct Finding {
   std::int64_t from_ns = 0;
   std::int64_t to_ns = 0;
   std::string cause;                                       // first line of the verdict, up to the first "·"
+  std::string loss;                                        // in words, when it is not "training waits N % of each step"
   std::vector<std::string> why;                            // evidence in words, most telling first
   std::map<std::string, FactValue, std::less<>> evidence;  // the same in figures
   std::optional<double> lost_s;

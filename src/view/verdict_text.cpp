@@ -1,0 +1,199 @@
+#include "view/verdict_text.h"
+
+#include <cmath>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "cost/price.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::string_view kDot = " \u00B7 ";
+constexpr std::size_t kStepsForMoney = 1'000;  // gains are told for so many steps: how many are left is not known
+constexpr double kMsPerS = 1e3;
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string text;
+  for (const std::string& part : parts) {
+    if (part.empty()) continue;
+    if (!text.empty()) text += separator;
+    text += part;
+  }
+  return text;
+}
+
+// Two or three significant digits: "98", "233", "4.1", "0.62".
+std::string figure(double value) {
+  const double magnitude = std::fabs(value);
+  if (magnitude >= 99.5) return format("{:.0f}", value);
+  return magnitude >= 9.95 ? format("{:.0f}", value) : format("{:.2g}", value);
+}
+
+std::string range(double low, double high) {
+  const std::string from = figure(low);
+  const std::string to = figure(high);
+  return from == to ? from : from + "-" + to;
+}
+
+std::string line(std::string_view label, std::string_view text) { return format("  {:<5} {}", label, text); }
+
+std::string thousands(std::int64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t at = text.size(); at > 3 + (number < 0 ? 1U : 0U);) {
+    at -= 3;
+    text.insert(at, ",");
+  }
+  return text;
+}
+
+std::string waiting_party(const AnalysisDocument& d) { return d.has_gpu ? "GPU" : "training"; }
+
+std::string loss_words(const AnalysisDocument& d, const Finding& finding) {
+  if (!finding.loss.empty()) return finding.loss;
+  if (!finding.lost_pct) return "loss not measured";
+  return format("{} waits {} % of each step", waiting_party(d), figure(*finding.lost_pct));
+}
+
+std::string seconds_words(double seconds) {
+  return format_duration(static_cast<std::int64_t>(std::llround(seconds * 1e9)));
+}
+
+// "1,000 steps: 3.5 min -> 98 s-112 s, saves $0.045-0.051 at $1.515/h"
+std::string saving_words(const AnalysisDocument& d, double now_ms, const Advice& advice) {
+  const double steps = static_cast<double>(kStepsForMoney);
+  const auto saved_s = [&](double then_ms) { return (now_ms - then_ms) * steps / kMsPerS; };
+  std::string text = format(
+      "; {} steps: {} -> {}-{}", thousands(kStepsForMoney), seconds_words(now_ms * steps / kMsPerS),
+      seconds_words(*advice.step_ms_low * steps / kMsPerS), seconds_words(*advice.step_ms_high * steps / kMsPerS));
+  if (d.price) {
+    const double low = money_for(saved_s(*advice.step_ms_high), *d.price).amount;
+    const double high = money_for(saved_s(*advice.step_ms_low), *d.price).amount;
+    text += format(", saves {}-{} at {}/h ({})", format_money(low, d.price->currency),
+                   format_money(high, d.price->currency), format_money(d.price->per_hour, d.price->currency),
+                   d.price->source);
+  }
+  return text;
+}
+
+std::string gain_words(const AnalysisDocument& d, const Finding& finding) {
+  for (std::size_t i = 0; i < finding.advice.size(); ++i) {
+    const Advice& advice = finding.advice[i];
+    if (!advice.step_ms_low || !advice.step_ms_high || !d.steps.median_ms) continue;
+    const double now_ms = *d.steps.median_ms;
+    const std::string which = i == 0 ? "" : format("({}) ", static_cast<char>('a' + i));
+    return which +
+           format("step {} -> {} ms ({})", figure(now_ms), range(*advice.step_ms_low, *advice.step_ms_high),
+                  to_string(advice.basis)) +
+           saving_words(d, now_ms, advice);
+  }
+  return "not known: no change whose step time can be predicted";
+}
+
+std::string advice_words(const Finding& finding) {
+  std::string text;
+  const bool has_several = finding.advice.size() > 1;
+  for (std::size_t i = 0; i < finding.advice.size(); ++i) {
+    const Advice& advice = finding.advice[i];
+    if (i > 0) text += "   ";
+    if (has_several) text += format("({}) ", static_cast<char>('a' + i));
+    text += advice.change;
+    if (!advice.note.empty()) text += format("   ({})", advice.note);
+  }
+  return text.empty() ? "no change is known" : text;
+}
+
+std::string finding_text(const AnalysisDocument& d, const Finding& finding) {
+  std::string sure(to_string(finding.certainty));
+  if (d.steps.count > 0) sure += format(" ({} steps)", thousands(d.steps.count));
+  std::string text = finding.cause + std::string(kDot) + loss_words(d, finding) + std::string(kDot) + sure;
+  text += "\n" + line("why", join(finding.why, "; "));
+  text += "\n" + line("do", advice_words(finding));
+  text += "\n" + line("gain", gain_words(d, finding));
+  std::vector<std::string> excluded = finding.look_alikes_excluded;
+  excluded.insert(excluded.end(), finding.limits.begin(), finding.limits.end());
+  if (!excluded.empty()) text += "\n" + line("not", join(excluded, ", "));
+  return text;
+}
+
+std::string healthy_text(const AnalysisDocument& d) {
+  std::string text = "Healthy: nothing found worth changing";
+  if (d.steps.breakdown.data_wait) {
+    text += format("{}{} waits {} % for data", kDot, waiting_party(d), figure(*d.steps.breakdown.data_wait));
+  }
+  text += format("{}{} steps", kDot, thousands(d.steps.count));
+  if (d.steps.median_ms) text += format(", {} ms each", figure(*d.steps.median_ms));
+  if (d.left_to_win_pct) {
+    text +=
+        "\n" + line("left", format("all waits and pauses together: at most {} % to win", figure(*d.left_to_win_pct)));
+  }
+  std::string blind =
+      format("{} of {} rules ran", d.rules_run, d.rules_run + static_cast<std::int64_t>(d.rules_not_run.size()));
+  for (const RuleNotRun& rule : d.rules_not_run) {
+    blind += format("; {} needs {}", rule.rule, join(rule.missing, ", "));
+  }
+  return text + "\n" + line("blind", blind);
+}
+
+std::string seen_text(const AnalysisDocument& d, std::string_view head) {
+  std::string text(head);
+  if (!d.seen.empty()) text += "\n" + line("seen", join(d.seen, "; "));
+  return text;
+}
+
+std::string previous_line(const AnalysisDocument& d, const PreviousRun& previous) {
+  std::string text = format("vs previous run of this script: step {} -> {} ms, {:+.0f} % ({:+.0f} … {:+.0f}): {}",
+                            figure(previous.step_ms), d.steps.median_ms ? figure(*d.steps.median_ms) : "?",
+                            previous.change_pct, previous.change_pct_low, previous.change_pct_high, previous.word);
+  if (previous.predicted_ms_low && previous.predicted_ms_high && d.steps.median_ms) {
+    const double now = *d.steps.median_ms;
+    const std::string_view place = now < *previous.predicted_ms_low    ? "better than predicted"
+                                   : now > *previous.predicted_ms_high ? "worse than predicted"
+                                                                       : "inside";
+    text += format("; predicted for {}: {} ms, {}", previous.predicted_change,
+                   range(*previous.predicted_ms_low, *previous.predicted_ms_high), place);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string verdict_text(const AnalysisDocument& d) {
+  switch (d.verdict) {
+    case VerdictKind::kFinding:
+      if (!d.findings.empty()) return strip_control(finding_text(d, d.findings.front()));
+      break;
+    case VerdictKind::kHealthy: return strip_control(healthy_text(d));
+    case VerdictKind::kTooShort:
+      return strip_control(
+          seen_text(d, format("Too short to judge: {} steady steps, 30 are needed", thousands(d.steps.count))));
+    case VerdictKind::kCannotTell: break;
+  }
+  std::string reasons = join(d.cannot_tell, "; ");
+  if (reasons.empty()) reasons = "no step was seen";
+  return strip_control(seen_text(d, format("Can't tell, because {}", reasons)));
+}
+
+std::vector<std::string> footer_lines(const AnalysisDocument& d) {
+  std::vector<std::string> lines;
+  if (d.previous) lines.push_back(strip_control(previous_line(d, *d.previous)));
+  if (d.hook.hooked < d.hook.python_processes) {
+    lines.push_back(
+        strip_control(format("hook in {} of {} Python processes{}{}", d.hook.hooked, d.hook.python_processes,
+                             d.hook.because.empty() ? "" : ", because ", d.hook.because)));
+  }
+  if (d.self.overhead_pct_low && d.self.overhead_pct_high) {
+    std::string text =
+        format("hotlap itself cost {:.2f}-{:.2f} % of step time", *d.self.overhead_pct_low, *d.self.overhead_pct_high);
+    if (d.self.hook_us_per_step)
+      text += format(" (hook {} us per step, self-measured)", figure(*d.self.hook_us_per_step));
+    lines.push_back(text);
+  }
+  for (const Loss& loss : d.losses) {
+    lines.push_back(strip_control(
+        format("lost: {} {} ({})", thousands(static_cast<std::int64_t>(loss.count)), loss.counter, loss.help)));
+  }
+  return lines;
+}
+
+}  // namespace hotlap

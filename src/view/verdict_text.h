@@ -1,0 +1,19 @@
+#pragma once
+// AnalysisDocument → the verdict in its fixed grammar, at most five short lines:
+//   cause · loss · how sure / why: the evidence / do: the change / gain: a range, its basis, the money /
+//   not: look-alikes that were excluded, or what is not known.
+#include <string>
+#include <vector>
+
+#include "view/analysis_document.h"
+
+namespace hotlap {
+
+// The verdict alone: what verdict.txt holds and `verdict.text` in JSON. Lines are separated by '\n', none at the end.
+std::string verdict_text(const AnalysisDocument& document);
+
+// What stands below the verdict on a terminal, a line each: the run against the previous one of the same script, where
+// the hook was not at work, what hotlap cost, what was lost. Empty when there is nothing to say.
+std::vector<std::string> footer_lines(const AnalysisDocument& document);
+
+}  // namespace hotlap
