@@ -1,0 +1,30 @@
+#!/bin/bash
+# The hook under a current PyTorch, Lightning, Transformers and Accelerate: installs them from PyPI into build/frameworks
+# (once; about 6 GB, since PyTorch brings its GPU libraries), then runs the tests of the hook with that Python.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+say() { printf 'frameworks: %s\n' "$*"; }
+
+venv=build/frameworks
+packages=(torch numpy pytest lightning transformers accelerate)
+if [ ! -e $venv/installed ]; then
+  dpkg-query -W python3-venv >/dev/null 2>&1 || { say "python3-venv is not installed: tools/setup.sh --developer"; exit 1; }
+  say "installing ${packages[*]} (several minutes)"
+  /usr/bin/python3 -m venv $venv
+  $venv/bin/pip install -q "${packages[@]}" || { say "PyPI did not give all of them"; exit 1; }
+  touch $venv/installed
+fi
+$venv/bin/python - <<'PY'
+import importlib.metadata
+import platform
+names = ("torch", "lightning", "transformers", "accelerate")
+print("frameworks:", "python", platform.python_version(), *(f"{n} {importlib.metadata.version(n)}" for n in names))
+PY
+
+folders=()
+for folder in tests/hook tests/frameworks tests/e2e; do
+  [ -n "$(find $folder -name 'test_*.py' -print -quit 2>/dev/null)" ] && folders+=("$folder")
+done
+[ ${#folders[@]} -gt 0 ] || { say "there are no tests of the hook yet"; exit 1; }
+HOTLAP=$PWD/build/dev/hotlap HOTLAP_SOURCE_DIR=$PWD HOTLAP_TEST_PYTHON=$PWD/$venv/bin/python PYTHONPATH=$PWD/python/src \
+  $venv/bin/python -B -m pytest -q -p no:cacheprovider "${folders[@]}" "$@"
