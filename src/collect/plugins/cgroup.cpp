@@ -76,12 +76,12 @@ constexpr std::array kMetrics{
           {"", "", "kube_pod_container_resource_limits{resource=\"cpu\"}"}),
     count("cgroup.cpu.usage.seconds", "s", kMicrosecond, 0, "CPU time of all processes in the group.",
           {"", "container.cpu.time", "container_cpu_usage_seconds_total"}),
-    count("cgroup.cpu.periods", "{period}", 1, 0, "Periods of the quota in which the group had work.",
+    count("cgroup.cpu.periods", "{period}", 1, kSlowPeriodNs, "Periods of the quota in which the group had work.",
           {"", "", "container_cpu_cfs_periods_total"}),
-    count("cgroup.cpu.throttled.periods", "{period}", 1, 0,
+    count("cgroup.cpu.throttled.periods", "{period}", 1, kSlowPeriodNs,
           "Periods in which the group used up its quota and had to stop.",
           {"", "", "container_cpu_cfs_throttled_periods_total"}),
-    count("cgroup.cpu.throttled.seconds", "s", kMicrosecond, 0,
+    count("cgroup.cpu.throttled.seconds", "s", kMicrosecond, kSlowPeriodNs,
           "Time for which the group was stopped, added up over its cores.",
           {"", "", "container_cpu_cfs_throttled_seconds_total"}),
     level("cgroup.memory.limit.bytes", "By", kLimitPeriodNs, "Memory limit; missing when there is none.",
@@ -218,9 +218,10 @@ class CgroupCollector final : public Collector {
       find_places();
       sample_limits(out);
     }
-    sample_cpu(out);
+    const bool slow_is_due = slow_due_.at(tick.t_ns);
+    sample_cpu(slow_is_due, out);
     const std::optional<std::uint64_t> current = sample_memory_current(out);
-    if (!slow_due_.at(tick.t_ns)) return Outcome::kSampled;
+    if (!slow_is_due) return Outcome::kSampled;
     sample_memory_details(current, out);
     sample_memory_events(out);
     sample_io(out);
@@ -346,7 +347,7 @@ class CgroupCollector final : public Collector {
     kills_before_.reset();
   }
 
-  void sample_cpu(SampleSink& out) {
+  void sample_cpu(bool with_throttling, SampleSink& out) {
     if (usage_.is_open()) {
       const Result<std::string_view> text = usage_.read_record();
       if (!places_.cpuacct->is_v2) {
@@ -356,10 +357,10 @@ class CgroupCollector final : public Collector {
       } else {
         if (text.ok()) cpu_stat_.scan(*text);
         add(kCpuUsage, keyed(text, cpu_stat_, 0), out);
-        if (!throttling_.is_open()) add_throttling(text, cpu_stat_, out);
+        if (with_throttling && !throttling_.is_open()) add_throttling(text, cpu_stat_, out);
       }
     }
-    if (!throttling_.is_open()) return;
+    if (!with_throttling || !throttling_.is_open()) return;
     const Result<std::string_view> text = throttling_.read_record();
     if (places_.cpu->is_v2) {
       if (text.ok()) cpu_stat_limiting_.scan(*text);
