@@ -18,7 +18,7 @@ build=(g++ make cmake ninja-build ccache git binutils pkg-config
   libfmt-dev libspdlog-dev rapidjson-dev libcli11-dev libtomlplusplus-dev libboost-dev
   libsqlite3-dev libzstd-dev zlib1g-dev libgtest-dev libgmock-dev)
 run=(libopenblas0-pthread python3 python3-numpy python3-torch python3-pytest procps ca-certificates)
-developer=(clang-format-14 clang-tidy-16 clang-16 libclang-rt-16-dev python3-venv)
+developer=(clang-format-14 clang-tidy-16 clang-16 libclang-rt-16-dev python3-venv libbenchmark-dev)
 proof=(clang-16 libclang-rt-16-dev debootstrap pcp prometheus-node-exporter python3-venv)
 
 wanted=("${build[@]}" "${run[@]}")

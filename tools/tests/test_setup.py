@@ -1,4 +1,4 @@
-"""tools/setup.sh on machines that are played by stand-ins for apt, dpkg, id and sudo: what it says, and when it stops."""
+"""tools/setup.sh where stand-ins play apt, dpkg, id and sudo: what it says, and when it stops."""
 import os
 import pathlib
 import shutil
@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
-COMMANDS = ("bash", "env", "dirname", "mkdir", "cat", "sed", "sort", "head", "tail", "grep", "mktemp", "rm", "true", "touch")
+COMMANDS = ("bash", "env", "dirname", "mkdir", "cat", "sed", "sort", "head", "tail", "grep", "mktemp", "rm", "true")
 
 
 class Setup(unittest.TestCase):
@@ -34,7 +34,10 @@ class Setup(unittest.TestCase):
         self.apt_log = self.root / "apt.log"
         self.stub("apt-get", f"""
 echo "$*" >>{self.apt_log}
-for word in "$@"; do [ -z "$installing" ] || echo "$word" >>{self.installed}; [ "$word" = install ] && installing=1; done
+for word in "$@"; do
+  [ -z "$installing" ] || echo "$word" >>{self.installed}
+  [ "$word" = install ] && installing=1
+done
 exit 0""")
 
     def stub(self, name: str, body: str) -> None:
