@@ -138,7 +138,8 @@ std::string format_duration(std::int64_t ns) {
   if (magnitude < 1e9) return format("{:.3g} ms", value / 1e6);
   if (magnitude < 120e9) return format("{:.3g} s", value / 1e9);
   if (magnitude < 7'200e9) return format("{:.3g} min", value / 60e9);
-  return format("{:.3g} h", value / 3'600e9);
+  if (magnitude < 48 * 3'600e9) return format("{:.3g} h", value / 3'600e9);
+  return magnitude < 1'000 * 86'400e9 ? format("{:.3g} d", value / 86'400e9) : format("{:.0f} d", value / 86'400e9);
 }
 
 std::string format_bytes(double bytes) {

@@ -131,6 +131,20 @@ Result<fs::path> hotlap_home() {
   return fs::path(home) / ".local/share/hotlap";
 }
 
+Result<void> check_home(const fs::path& home) {
+  for (const fs::path& folder : {home, home / "runs"}) {
+    struct stat found {};
+    if (::stat(folder.c_str(), &found) != 0) {
+      return errno == ENOENT ? Result<void>() : errno_error(format("cannot read {}", folder.string()), errno);
+    }
+    if (!S_ISDIR(found.st_mode)) {
+      return Error{ErrorCode::kIo, format("{}: is no folder: set HOTLAP_HOME to one", folder.string())};
+    }
+  }
+  if (::access((home / "runs").c_str(), R_OK | X_OK) == 0) return {};
+  return errno_error(format("cannot read {}", (home / "runs").string()), errno);
+}
+
 FilesystemKind filesystem_kind(const fs::path& path) {
   std::error_code ignored;
   fs::path asked = fs::absolute(path, ignored);

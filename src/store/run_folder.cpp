@@ -8,9 +8,10 @@
 #include <tuple>
 #include <utility>
 
+#include "base/file.h"
 #include "base/format.h"
-#include "base/host.h"
 #include "base/text.h"
+#include "store/home.h"
 #include "store/recording_reader.h"
 
 namespace hotlap {
@@ -43,6 +44,12 @@ std::string labels(const std::vector<RunFolder>& runs) {
   for (std::size_t i = 0; i < runs.size() && i < kNamedMax; ++i) text += (i > 0 ? ", " : "") + label(runs[i]);
   if (runs.size() > kNamedMax) text += format(" and {} more", runs.size() - kNamedMax);
   return text;
+}
+
+std::string nearest_name(std::string_view typed, const std::vector<RunFolder>& runs) {
+  std::vector<std::string_view> names;
+  for (const RunFolder& run : runs) names.emplace_back(run.info().name);
+  return strip_control(nearest_text(typed, names));
 }
 
 // Ids of the folders in <home>/runs, newest first.
@@ -82,7 +89,7 @@ Result<RunFolder> RunFolder::open(const fs::path& folder) {
 Result<void> RunFolder::reload() {
   if (!only_.empty()) return {};
   const std::string file = (path_ / "run.json").string();
-  HOTLAP_TRY_ASSIGN(const std::string text, system_host().read_text(file, kRunJsonBytesMax));
+  HOTLAP_TRY_ASSIGN(const std::string text, read_regular_file(file, kRunJsonBytesMax));
   Result<RunInfo> info = run_info_from_json(text);
   if (!info.ok()) return std::move(info).error().with_context(file);
   info_ = std::move(info).value();
@@ -141,7 +148,7 @@ Result<RunFolder> RunFolder::find(const fs::path& home, std::string_view run_unt
   const fs::path as_path(run_untrusted);
   std::error_code ignored;
   if (as_path.extension() == ".hotlap") {
-    if (!fs::exists(as_path, ignored)) return errno_error(as_path.string(), ENOENT);
+    HOTLAP_TRY(check_regular_file(as_path));
     const fs::path folder = fs::absolute(as_path).parent_path();
     for (const fs::path& candidate : {folder, folder.parent_path()}) {
       if (fs::exists(candidate / "run.json", ignored)) return open(candidate);
@@ -182,12 +189,15 @@ Result<RunFolder> RunFolder::find(const fs::path& home, std::string_view run_unt
   if (fs::exists(as_path / "run.json", ignored)) return open(fs::absolute(as_path));
   // A folder that is there but cannot be read deserves its own reason.
   if (is_ulid(id) && fs::exists(home / "runs" / id, ignored)) return open(home / "runs" / id);
+  HOTLAP_TRY(check_home(home));
   if (runs.empty()) {
     return Error{ErrorCode::kNotFound, format("no run \"{}\": nothing is recorded in {} yet; `hotlap run -- COMMAND` "
                                               "records one",
                                               asked, home.string())};
   }
-  return Error{ErrorCode::kNotFound, format("no run \"{}\" in {}; there are: {}", asked, home.string(), labels(runs))};
+  const std::string nearest = nearest_name(run_untrusted, runs);
+  return Error{ErrorCode::kNotFound, format("no run \"{}\" in {}; {}there are: {}", asked, home.string(),
+                                            nearest.empty() ? "" : format("did you mean {}? ", nearest), labels(runs))};
 }
 
 }  // namespace hotlap

@@ -19,6 +19,7 @@ class RunReader {
   const RunInfo& info() const { return folder_.info(); }
   // In the order of their file names, which is the order in which they were begun.
   const std::vector<std::unique_ptr<RecordingReader>>& recordings() const { return recordings_; }
+  const std::vector<std::filesystem::path>& files() const { return opened_; }  // of recordings(), in its order
   // Recordings that could not be opened or read on: what, where, what to do. Empty when all is well.
   const std::vector<Error>& problems() const { return problems_; }
   // Sees what was committed since, new recordings and the run's own state too. A recording that cannot be read any

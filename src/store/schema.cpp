@@ -78,12 +78,14 @@ Result<void> check_format(Database& database, const std::string& path) {
 
 Result<Database> open_recording(const std::string& path) {
   HOTLAP_TRY(check_file(path));
+  constexpr std::string_view kNoDatabase = "not an SQLite file, or a damaged one";
   Result<Database> database = Database::open(path, Database::Access::kRead, nullptr);
+  if (!database.ok() && database.error().code == ErrorCode::kCorrupt) return not_a_recording(path, kNoDatabase);
   if (!database.ok()) return database;
   Result<void> fits = check_format(*database, path);
   if (fits.ok()) return database;
   const int code = database->last_code();
-  if (code == SQLITE_NOTADB) return not_a_recording(path, "not an SQLite file, or a damaged one");
+  if (code == SQLITE_NOTADB) return not_a_recording(path, kNoDatabase);
   if (code != SQLITE_CANTOPEN && code != SQLITE_READONLY) return std::move(fits).error();
   // The file is in WAL mode and the shared index beside it cannot be made. With an empty log the file alone is
   // complete.
