@@ -54,6 +54,9 @@ inline constexpr std::array kLosses{
     LossDesc{"store.blocks_damaged", LossSeverity::kDataLoss,
              "stored blocks that failed their checksum and were skipped"},
     LossDesc{"store.clock_unknown", LossSeverity::kNotice, "Unix time is unknown for part of the run"},
+    LossDesc{"analysis.spans_refused", LossSeverity::kDataLoss,
+             "spans beyond a bound of the analysis: parts of some steps are missing"},
+    LossDesc{"analysis.steps_damaged", LossSeverity::kDataLoss, "steps whose end was not seen"},
     LossDesc{"ingest.events_repaired", LossSeverity::kNotice, "events with damaged text or numbers that were mended"},
     LossDesc{"ingest.events_dropped", LossSeverity::kDataLoss, "events that could not be read"},
 };

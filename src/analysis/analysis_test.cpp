@@ -1,0 +1,158 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "analysis/block_means.h"
+#include "analysis/log_histogram.h"
+#include "analysis/registry.h"
+#include "analysis/step_statistics.h"
+#include "analysis/time_profile.h"
+
+#include <set>
+
+namespace hotlap {
+namespace {
+
+TEST(LogHistogram, QuantilesAreWithinHalfAPercent) {
+  LogHistogram histogram;
+  for (int i = 1; i <= 100'000; ++i) histogram.add(i * 1000.0);
+  EXPECT_NEAR(*histogram.quantile(0.5), 50e6, 0.005 * 50e6);
+  EXPECT_NEAR(*histogram.quantile(0.99), 99e6, 0.005 * 99e6);
+  EXPECT_NEAR(*histogram.quantile(0), 1000, 6);
+  EXPECT_FALSE(LogHistogram{}.quantile(0.5));
+}
+
+TEST(LogHistogram, MergingIsTheSameAsAddingAll) {
+  LogHistogram a;
+  LogHistogram b;
+  LogHistogram all;
+  for (int i = 1; i < 5000; ++i) {
+    const double value = std::pow(10, 1 + (i * 7 % 100) / 12.0);
+    (i % 3 == 0 ? a : b).add(value);
+    all.add(value);
+  }
+  a.merge(b);
+  for (const double q : {0.01, 0.25, 0.5, 0.9, 0.999}) EXPECT_EQ(a.quantile(q), all.quantile(q)) << q;
+}
+
+// The interval of a slowly wandering series must be wider than single values would make it.
+TEST(BlockMeans, NeighboursThatDependOnEachOtherWidenTheInterval) {
+  BlockMeans blocks(8);
+  std::vector<double> singles;
+  for (int i = 0; i < 4000; ++i) {
+    const double value = 100 + 10 * std::sin(i / 200.0) + (i % 2);
+    blocks.add(value);
+    singles.push_back(value);
+  }
+  const auto interval = blocks.interval();
+  ASSERT_TRUE(interval && interval->half_width);
+  EXPECT_GT(*interval->half_width, 3 * *half_width_95(singles));
+  EXPECT_LE(blocks.means().size(), BlockMeans::kBlocksMax);
+}
+
+TEST(BlockMeans, TooFewBlocksHaveNoInterval) {
+  BlockMeans blocks(8);
+  for (int i = 0; i < 20; ++i) blocks.add(5);
+  ASSERT_TRUE(blocks.interval());
+  EXPECT_FALSE(blocks.interval()->half_width);
+  EXPECT_DOUBLE_EQ(blocks.interval()->mean, 5);
+}
+
+TEST(TimeProfile, KeepsAmountsWhenBucketsWiden) {
+  TimeProfile profile;
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  for (std::int64_t t = 0; t < 4000; ++t) profile.add(t * kSecond, (t + 1) * kSecond, 2);
+  EXPECT_NEAR(profile.sum(0, 4000 * kSecond), 8000, 1e-6);
+  EXPECT_NEAR(profile.sum(1000 * kSecond, 2000 * kSecond), 2000, 1e-6);
+  EXPECT_GT(profile.width_ns(), 4 * kSecond);
+}
+
+TEST(RateProfile, AResetIsAGapAndNoSpike) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  RateProfile rate;
+  std::vector<SamplePoint> points;
+  for (std::int64_t t = 0; t < 10; ++t) points.push_back({t * kSecond, Value::of(static_cast<std::uint64_t>(t * 50))});
+  for (std::int64_t t = 10; t < 20; ++t) {
+    points.push_back({t * kSecond, Value::of(static_cast<std::uint64_t>((t - 10) * 50))});
+  }
+  rate.add(points, 0.01);
+  EXPECT_NEAR(*rate.rate(0, 19 * kSecond), 0.5, 1e-9);
+  EXPECT_NEAR(*rate.hot_share(0, 19 * kSecond), 0, 1e-9);
+}
+
+Step step_of(std::int64_t index, std::int64_t ms, std::int64_t samples = 32) {
+  Step step{.process = 1, .index = index, .start_ns = index * 1'000'000'000, .duration_ns = ms * 1'000'000};
+  step.samples = samples;
+  step.data_wait_ns = step.duration_ns / 2;
+  return step;
+}
+
+TEST(StepStatistics, WarmUpAndRaggedBatchesAreLeftOut) {
+  StepStatistics statistics;
+  std::int64_t index = 0;
+  for (int i = 0; i < 10; ++i) statistics.add(step_of(index++, 500));
+  for (int i = 0; i < 1000; ++i) {
+    const bool is_last = i % 50 == 49;
+    statistics.add(step_of(index++, is_last ? 20 : 100, is_last ? 5 : 32));
+  }
+  const SteadySteps steady = statistics.steady();
+  EXPECT_EQ(steady.count, 1010U);
+  EXPECT_GE(steady.warmup_count, 8U);
+  EXPECT_LE(steady.warmup_count, 12U);
+  EXPECT_EQ(steady.ragged_count, 20U);
+  EXPECT_NEAR(static_cast<double>(steady.sums.duration_ns) / static_cast<double>(steady.sums.steps), 100e6, 5e6);
+  EXPECT_NEAR(*steady.durations_ns.quantile(0.5), 100e6, 1e6);
+}
+
+// Length-bucketed batches differ all the time: none of them is "ragged".
+TEST(StepStatistics, BatchesThatAlwaysVaryAreAllTypical) {
+  StepStatistics statistics;
+  for (int i = 0; i < 600; ++i) statistics.add(step_of(i, 100, 10 + i % 30));
+  EXPECT_EQ(statistics.steady().ragged_count, 0U);
+  EXPECT_GT(statistics.steady().sums.steps, 590U);
+}
+
+TEST(StepStatistics, StepsThatStartALoaderAreNotTypical) {
+  StepStatistics statistics;
+  for (int i = 0; i < 400; ++i) {
+    Step step = step_of(i, i % 100 == 0 ? 3000 : 100);
+    if (i % 100 == 0) step.loader_start_ns = 2'900'000'000;
+    statistics.add(step);
+  }
+  const SteadySteps steady = statistics.steady();
+  EXPECT_EQ(steady.loader_start_count, 3U);  // the first one is warm-up
+  EXPECT_NEAR(static_cast<double>(steady.loader_start_ns), 9e9, 1);
+  EXPECT_NEAR(*steady.durations_ns.quantile(0.99), 100e6, 1e6);
+}
+
+TEST(StepStatistics, ARestartBeginsAnew) {
+  StepStatistics statistics;
+  for (int i = 0; i < 100; ++i) statistics.add(step_of(i, 100));
+  for (int i = 50; i < 100; ++i) statistics.add(step_of(i, i == 50 ? 5000 : 100));
+  const SteadySteps steady = statistics.steady();
+  EXPECT_EQ(steady.restarts, 1U);
+  EXPECT_EQ(steady.count, 150U);
+  EXPECT_NEAR(*steady.durations_ns.quantile(1), 100e6, 1e6);
+}
+
+TEST(AnalyzerTable, EverySpecIsCompleteAndEveryKindHasOneProducer) {
+  std::set<std::string_view> kinds;
+  std::set<std::string_view> ids;
+  for (const AnalyzerSpec* spec : all_analyzers()) {
+    EXPECT_TRUE(ids.insert(spec->id).second) << spec->id;
+    EXPECT_FALSE(spec->summary.empty()) << spec->id;
+    EXPECT_NE(spec->open, nullptr) << spec->id;
+    EXPECT_FALSE(spec->produces.empty()) << spec->id;
+    for (const FactSchema& schema : spec->produces) {
+      EXPECT_TRUE(kinds.insert(schema.kind).second) << schema.kind;
+      std::set<std::string_view> fields;
+      for (const FactField& field : schema.fields) {
+        EXPECT_TRUE(fields.insert(field.name).second) << schema.kind << "." << field.name;
+        EXPECT_FALSE(field.unit.empty()) << schema.kind << "." << field.name;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hotlap

@@ -1,0 +1,217 @@
+#include "analysis/engine.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/format.h"
+
+namespace hotlap {
+namespace {
+
+// At most so much of a recording's samples is in memory at once.
+constexpr std::int64_t kWindowNs = 600 * kNsPerS;
+// A slow lane's tick may be committed after ticks of other lanes that are later; it is looked for so far back.
+constexpr std::int64_t kLateNs = 5 * kNsPerS;
+
+bool wants(const AnalyzerSpec& spec, std::string_view metric) {
+  return std::ranges::any_of(spec.metrics, [&](std::string_view wanted) {
+    return wanted.ends_with('.') ? metric.starts_with(wanted) : metric == wanted;
+  });
+}
+
+bool wants(const AnalyzerSpec& spec, SpanKind kind) { return std::ranges::find(spec.spans, kind) != spec.spans.end(); }
+
+std::string_view loss_help(std::string_view counter) {
+  const auto found = std::ranges::find(kLosses, counter, &LossDesc::counter);
+  return found == kLosses.end() ? std::string_view{} : found->help;
+}
+
+}  // namespace
+
+RecordingAnalysis::RecordingAnalysis(RecordingReader& reader, const RunInfo& run,
+                                     std::span<const AnalyzerSpec* const> specs)
+    : reader_(reader),
+      specs_(specs),
+      info_(reader.info()),
+      builder_([this](const Step& step) { steps_.push_back(step); }) {
+  description_ = {.run = &run, .recording = &info_, .processes = processes_};
+  for (const AnalyzerSpec* spec : specs_) analyzers_.push_back(spec->open(description_));
+}
+
+Result<void> RecordingAnalysis::advance() {
+  meet_series();
+  HOTLAP_TRY_ASSIGN(info_.attributes, reader_.read_attributes());
+  HOTLAP_TRY(read_processes());
+  HOTLAP_TRY(read_events());
+  HOTLAP_TRY(read_samples());
+  return read_spans();
+}
+
+void RecordingAnalysis::meet_series() {
+  const std::vector<StoredSeries>& series = reader_.series();
+  for (; series_met_ < series.size(); ++series_met_) {
+    const StoredSeries& one = series[series_met_];
+    Feed feed;
+    for (std::size_t i = 0; i < specs_.size(); ++i) {
+      if (wants(*specs_[i], one.metric)) feed.analyzers.push_back(i);
+    }
+    if (feed.analyzers.empty()) continue;
+    wanted_.push_back(one.handle);
+    feeds_.emplace(one.handle.index, std::move(feed));
+  }
+}
+
+Result<void> RecordingAnalysis::read_processes() {
+  HOTLAP_TRY_ASSIGN(std::vector<ProcessInfo> processes, reader_.read_processes());
+  for (const ProcessInfo& process : processes) {
+    const auto source = info_.attributes.find(format("process.{}.step_source", slot_label(process)));
+    if (source != info_.attributes.end() && source->second == "loader") builder_.set_inferred(process.slot);
+  }
+  if (processes == processes_) return {};
+  processes_ = std::move(processes);
+  description_.processes = processes_;
+  for (const ProcessInfo& process : processes_) {
+    if (process.role == ProcessRole::kRank) builder_.set_rank(process.slot, process.index);
+  }
+  for (const auto& analyzer : analyzers_) analyzer->on_processes(processes_);
+  return {};
+}
+
+Result<void> RecordingAnalysis::read_events() {
+  HOTLAP_TRY_ASSIGN(const std::vector<Event> events, reader_.read_events_since(event_cursor_));
+  for (const Event& event : events) {
+    for (const auto& analyzer : analyzers_) analyzer->on_event(event);
+  }
+  return {};
+}
+
+Result<void> RecordingAnalysis::read_samples() {
+  HOTLAP_TRY_ASSIGN(const TimeRange extent, reader_.extent());
+  if (extent.from_ns > extent.to_ns || wanted_.empty()) return {};
+  std::map<std::uint32_t, const StoredSeries*> by_handle;
+  for (const StoredSeries& series : reader_.series()) by_handle.emplace(series.handle.index, &series);
+
+  std::int64_t from_ns = sample_cursor_ns_ == INT64_MIN ? extent.from_ns : sample_cursor_ns_ - kLateNs;
+  while (from_ns <= extent.to_ns) {
+    const std::int64_t to_ns = std::min(from_ns + kWindowNs, extent.to_ns + 1);
+    HOTLAP_TRY(
+        reader_.read_samples(wanted_, {from_ns, to_ns}, [&](SeriesHandle handle, std::span<const SamplePoint> points) {
+          const auto found = feeds_.find(handle.index);
+          if (found == feeds_.end()) return;
+          Feed& feed = found->second;
+          const auto fresh =
+              std::ranges::find_if(points, [&](const SamplePoint& point) { return point.t_ns > feed.last_ns; });
+          points = points.subspan(static_cast<std::size_t>(fresh - points.begin()));
+          if (points.empty()) return;
+          feed.last_ns = points.back().t_ns;
+          const StoredSeries& series = *by_handle.at(handle.index);
+          for (const std::size_t i : feed.analyzers) {
+            analyzers_[i]->on_samples(series, points);
+          }
+        }));
+    sample_cursor_ns_ = to_ns;
+    from_ns = to_ns;
+  }
+  last_ns_ = std::max(last_ns_.value_or(extent.to_ns), extent.to_ns);
+  return {};
+}
+
+Result<void> RecordingAnalysis::read_spans() {
+  return reader_.read_spans_since(span_cursor_, {}, [&](std::span<const Span> spans) {
+    std::vector<Span> wanted;
+    for (std::size_t i = 0; i < specs_.size(); ++i) {
+      if (specs_[i]->spans.empty()) continue;
+      wanted.clear();
+      for (const Span& span : spans) {
+        if (wants(*specs_[i], span.kind)) wanted.push_back(span);
+      }
+      if (!wanted.empty()) analyzers_[i]->on_spans(wanted);
+    }
+    for (const Span& span : spans) {
+      builder_.add(span);
+      for (const Step& step : steps_) {
+        for (const auto& analyzer : analyzers_) analyzer->on_step(step);
+      }
+      steps_.clear();
+      if (span.duration_ns >= 0) {
+        const std::int64_t end_ns = span.start_ns + span.duration_ns;
+        last_ns_ = std::max(last_ns_.value_or(end_ns), end_ns);
+      }
+    }
+  });
+}
+
+void RecordingAnalysis::finish() {
+  builder_.finish();
+  for (const Step& step : steps_) {
+    for (const auto& analyzer : analyzers_) analyzer->on_step(step);
+  }
+  steps_.clear();
+}
+
+std::vector<Loss> RecordingAnalysis::losses() const {
+  std::vector<Loss> out;
+  const auto add = [&](std::string_view counter, std::uint64_t count) {
+    if (count > 0)
+      out.push_back({.counter = std::string(counter), .count = count, .help = std::string(loss_help(counter))});
+  };
+  add("analysis.spans_refused", builder_.counts().spans_refused);
+  add("analysis.steps_damaged", builder_.counts().steps_damaged);
+  return out;
+}
+
+Result<void> RunAnalysis::advance(std::span<RecordingReader* const> recordings) {
+  Result<void> first;
+  for (RecordingReader* reader : recordings) {
+    auto found = std::ranges::find(recordings_, reader, [](const auto& entry) { return entry.first; });
+    if (found == recordings_.end()) {
+      recordings_.emplace_back(reader, std::make_unique<RecordingAnalysis>(*reader, run_, specs_));
+      found = recordings_.end() - 1;
+    }
+    if (Result<void> read = found->second->advance(); !read.ok() && first.ok()) first = std::move(read);
+  }
+  return first;
+}
+
+void RunAnalysis::finish() {
+  for (const auto& [reader, analysis] : recordings_) analysis->finish();
+}
+
+FactTable RunAnalysis::facts() const {
+  FactTable facts;
+  if (recordings_.empty()) return facts;
+  for (std::size_t i = 0; i < specs_.size(); ++i) {
+    if (recordings_.size() == 1) {
+      recordings_.front().second->analyzers()[i]->snapshot(facts);
+      continue;
+    }
+    const std::unique_ptr<Analyzer> merged = specs_[i]->open(recordings_.front().second->description());
+    for (const auto& [reader, analysis] : recordings_) merged->merge(*analysis->analyzers()[i]);
+    merged->snapshot(facts);
+  }
+  return facts;
+}
+
+std::vector<Loss> RunAnalysis::losses() const {
+  std::map<std::string, Loss> by_name;
+  for (const auto& [reader, analysis] : recordings_) {
+    for (const Loss& loss : analysis->losses()) {
+      Loss& sum =
+          by_name.try_emplace(loss.counter, Loss{.counter = loss.counter, .count = 0, .help = loss.help}).first->second;
+      sum.count += loss.count;
+    }
+  }
+  std::vector<Loss> out;
+  for (auto& [name, loss] : by_name) out.push_back(std::move(loss));
+  return out;
+}
+
+std::vector<ProcessInfo> RunAnalysis::processes() const {
+  std::vector<ProcessInfo> out;
+  for (const auto& [reader, analysis] : recordings_) {
+    out.insert(out.end(), analysis->processes().begin(), analysis->processes().end());
+  }
+  return out;
+}
+
+}  // namespace hotlap

@@ -1,0 +1,88 @@
+// Where the time of a typical step goes. The parts and "other" add up to 100 %; a part that the hook does not measure is
+// absent and its time is inside "other".
+#include <algorithm>
+#include <array>
+
+#include "analysis/analyzer.h"
+#include "analysis/step_table.h"
+#include "base/clock.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::array<std::pair<StepPart, std::string_view>, kStepPartCount> kParts{{
+    {StepPart::kDataWait, "data_wait"},
+    {StepPart::kForward, "forward"},
+    {StepPart::kBackward, "backward"},
+    {StepPart::kOptimizer, "optimizer"},
+    {StepPart::kCommunication, "communication"},
+    {StepPart::kCheckpoint, "checkpoint"},
+    {StepPart::kGarbage, "gc"},
+    {StepPart::kCompile, "compile"},
+    {StepPart::kEvaluation, "evaluation"},
+    {StepPart::kHook, "hook"},
+}};
+
+constexpr std::array kFields{
+    FactField{"data_wait", "%", "waiting for the loader"},
+    FactField{"forward", "%", "the model's forward pass and loss"},
+    FactField{"backward", "%", "the backward pass"},
+    FactField{"optimizer", "%", "the optimizer's update"},
+    FactField{"communication", "%", "collectives that nothing else covers"},
+    FactField{"checkpoint", "%", "saving and loading"},
+    FactField{"gc", "%", "Python's garbage collector"},
+    FactField{"compile", "%", "compilation and recompilation"},
+    FactField{"evaluation", "%", "evaluation inside a step"},
+    FactField{"hook", "%", "our own time"},
+    FactField{"other", "%", "everything else on the training thread, and parts that were not measured"},
+    FactField{"compute_known", "1", "1: forward and backward were both measured"},
+};
+constexpr std::array kSchemas{FactSchema{"breakdown.parts", "shares of a typical step", kFields}};
+
+class BreakdownAnalyzer final : public Analyzer {
+ public:
+  explicit BreakdownAnalyzer(const RunDescription& run) : table_(run) {}
+  void on_processes(std::span<const ProcessInfo> processes) override { table_.on_processes(processes); }
+  void on_step(const Step& step) override { table_.on_step(step); }
+  void merge(const Analyzer& other) override { table_.merge(static_cast<const BreakdownAnalyzer&>(other).table_); }
+
+  void snapshot(FactTable& out) const override {
+    for (const StepTable::Entry& entry : table_.entries()) {
+      const SteadySteps steady = entry.steps->steady();
+      const StepSums& sums = steady.sums;
+      if (sums.hooked_steps == 0 || sums.hooked_ns == 0) continue;
+      Fact fact{.kind = "breakdown.parts", .where = entry.where};
+      double known = 0;
+      const double mean_ns = static_cast<double>(sums.hooked_ns) / static_cast<double>(sums.hooked_steps);
+      bool has_parts = false;
+      for (const auto& [part, name] : kParts) {
+        const auto part_mean_ns = sums.mean_ns(part);
+        if (!part_mean_ns) continue;
+        const double share = std::min(100 * *part_mean_ns / mean_ns, 100 - known);
+        known += share;
+        fact.set(name, share);
+        has_parts = has_parts || part != StepPart::kHook;
+      }
+      if (!has_parts) continue;
+      fact.set("other", std::max(100 - known, 0.0));
+      fact.set("compute_known", fact.number("forward") && fact.number("backward") ? 1 : 0);
+      out.add(std::move(fact));
+    }
+  }
+
+ private:
+  StepTable table_;
+};
+
+std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_unique<BreakdownAnalyzer>(run); }
+
+}  // namespace
+
+extern constinit const AnalyzerSpec analyzer_breakdown{.id = "breakdown",
+                                                       .summary = "Where the time of a typical step goes.",
+                                                       .produces = kSchemas,
+                                                       .metrics = {},
+                                                       .spans = {},
+                                                       .open = open};
+
+}  // namespace hotlap

@@ -1,0 +1,323 @@
+// How the cores that the job may use were used during its typical steps: overall, by role, by core and by thread, since a
+// single full core hides behind a low average.
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "analysis/analyzer.h"
+#include "analysis/step_table.h"
+#include "analysis/time_profile.h"
+#include "base/clock.h"
+#include "base/format.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::array kSummaryFields{
+    FactField{"window_s", "s", "length of the window: typical steps, or the whole recording without steps"},
+    FactField{"steps_only", "1", "1: the window is that of typical steps"},
+    FactField{"host_cores", "{core}", "cores online"},
+    FactField{"usable_cores", "{core}", "what affinity and quota leave to the job"},
+    FactField{"busy_cores", "{core}", "cores busy on the machine, mean"},
+    FactField{"job_cores", "{core}", "of them, used by the job"},
+    FactField{"outside_cores", "{core}", "of them, used by others"},
+    FactField{"main_cores", "{core}", "used by the training processes"},
+    FactField{"loader_cores", "{core}", "used by loader workers"},
+    FactField{"other_cores", "{core}", "used by other processes of the job"},
+    FactField{"busy_pct", "%", "busy cores of usable cores"},
+    FactField{"full_share_pct", "%", "share of time in which at least 95 % of the usable cores was busy"},
+    FactField{"runnable", "{task}", "tasks that run or wait for a core, mean"},
+    FactField{"iowait_cores", "{core}", "cores idle while I/O was awaited"},
+    FactField{"steal_pct", "%", "of the cores' time, taken by the hypervisor for others"},
+    FactField{"throttled_pct", "%", "share of time in which the quota held the job up"},
+    FactField{"hottest_core", "text", ""},
+    FactField{"hottest_core_pct", "%", "mean use of that core"},
+    FactField{"hot_share_pct", "%", "share of time in which a core was at least 95 % busy and the average below half"},
+    FactField{"next_core_pct", "%", "mean use of the core after it"},
+    FactField{"main_wait_pct", "%", "share of time in which the main thread could run, but had no core"},
+};
+constexpr std::array kProcessFields{
+    FactField{"process", "text", "label"},
+    FactField{"role", "text", ""},
+    FactField{"cores", "{core}", "mean use"},
+    FactField{"main_thread_cores", "{core}", "of its main thread"},
+    FactField{"main_wait_pct", "%", "share of time in which its main thread could run, but had no core"},
+};
+constexpr std::array kThreadFields{
+    FactField{"process", "text", "label of its process"},
+    FactField{"thread", "text", "name of the thread"},
+    FactField{"busy_pct", "%", "mean use of one core"},
+    FactField{"hot_share_pct", "%", "share of time in which it filled a core"},
+};
+constexpr std::array kSchemas{
+    FactSchema{"core_use.summary", "use of the cores", kSummaryFields},
+    FactSchema{"core_use.process", "one process of the job", kProcessFields},
+    FactSchema{"core_use.thread", "one of the hottest threads", kThreadFields},
+};
+constexpr std::array<std::string_view, 14> kMetrics{
+    "cpu.busy.seconds",
+    "cpu.iowait.seconds",
+    "cpu.steal.seconds",
+    "cpu.count",
+    "cpu.usable.cores",
+    "cpu.runnable",
+    "cpu.core.busy.seconds",
+    "cgroup.cpu.throttled.seconds",
+    "cgroup.cpu.throttled.periods",
+    "cgroup.cpu.periods",
+    "process.cpu.seconds",
+    "process.main_thread.cpu.seconds",
+    "process.main_thread.wait.seconds",
+    "process.thread.cpu.seconds",
+};
+
+constexpr std::size_t kSeriesMax = 4096;
+constexpr std::size_t kProcessFactsMax = 64;
+constexpr std::size_t kThreadFactsMax = 5;
+constexpr double kFullShare = 0.95;
+constexpr double kLowAverage = 0.5;
+constexpr double kThreadBusyMin = 0.2;
+constexpr double kMinWindowS = 1;
+
+struct Window {
+  std::int64_t from_ns = 0;
+  std::int64_t to_ns = 0;
+  bool is_of_steps = false;
+  double seconds() const { return static_cast<double>(to_ns - from_ns) / static_cast<double>(kNsPerS); }
+};
+
+class CoreUseAnalyzer final : public Analyzer {
+ public:
+  explicit CoreUseAnalyzer(const RunDescription& run) : node_(run.recording->node), table_(run) {
+    on_processes(run.processes);
+  }
+
+  void on_processes(std::span<const ProcessInfo> processes) override {
+    table_.on_processes(processes);
+    for (const ProcessInfo& process : processes) roles_[slot_label(process)] = process.role;
+  }
+  void on_step(const Step& step) override { table_.on_step(step); }
+
+  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
+    if (series.kind == MetricKind::kCounter) {
+      const auto key = std::pair(series.metric, series.instance);
+      if (rates_.size() >= kSeriesMax && !rates_.contains(key)) return;
+      rates_[key].add(points, series.scale);
+    } else if (series.instance.empty()) {
+      gauges_[series.metric].add(points, series.scale);
+    }
+  }
+
+  // Each node has its own cores: other recordings are kept whole and speak for themselves.
+  void merge(const Analyzer& other) override {
+    const auto& from = static_cast<const CoreUseAnalyzer&>(other);
+    if (rates_.empty() && gauges_.empty() && others_.empty() && node_ == from.node_) {
+      *this = from;
+      return;
+    }
+    others_.push_back(from);
+  }
+
+  void snapshot(FactTable& out) const override {
+    const bool has_several = std::ranges::any_of(others_, [&](const auto& other) { return other.node_ != node_; });
+    snapshot_one(has_several, out);
+    for (const CoreUseAnalyzer& other : others_) {
+      if (other.node_ != node_) other.snapshot_one(has_several, out);
+    }
+  }
+
+ private:
+  const RateProfile* rate_of(std::string_view metric, std::string_view instance = {}) const {
+    const auto found = rates_.find(std::pair(std::string(metric), std::string(instance)));
+    return found == rates_.end() ? nullptr : &found->second;
+  }
+  std::optional<double> rate(std::string_view metric, const Window& window, std::string_view instance = {}) const {
+    const RateProfile* profile = rate_of(metric, instance);
+    return profile == nullptr ? std::nullopt : profile->rate(window.from_ns, window.to_ns);
+  }
+  std::optional<double> gauge(std::string_view metric, const Window& window) const {
+    const auto found = gauges_.find(metric);
+    if (found == gauges_.end()) return std::nullopt;
+    const auto mean = found->second.mean(window.from_ns, window.to_ns);
+    return mean ? mean : found->second.last();
+  }
+
+  std::optional<Window> window() const {
+    for (const StepTable::Entry& entry : table_.entries()) {
+      const SteadySteps steady = entry.steps->steady();
+      const Window window{steady.from_ns, steady.to_ns, true};
+      if (window.seconds() >= kMinWindowS) return window;
+      break;
+    }
+    const RateProfile* busy = rate_of("cpu.busy.seconds");
+    if (busy == nullptr || busy->observed().end_ns() <= busy->observed().begin_ns()) return std::nullopt;
+    return Window{busy->observed().begin_ns(), busy->observed().end_ns(), false};
+  }
+
+  void snapshot_one(bool has_several, FactTable& out) const {
+    const auto found = window();
+    if (!found) return;
+    Fact fact{.kind = "core_use.summary"};
+    if (has_several) fact.where.node = node_;
+    fact.set("window_s", found->seconds()).set("steps_only", found->is_of_steps ? 1 : 0);
+    set_totals(*found, fact);
+    set_hottest_core(*found, fact);
+    add_processes(*found, fact, out);
+    add_threads(*found, fact.where, out);
+    out.add(std::move(fact));
+  }
+
+  void set_totals(const Window& window, Fact& fact) const {
+    const auto host = gauge("cpu.count", window);
+    auto usable = gauge("cpu.usable.cores", window);
+    if (!usable) usable = host;
+    const auto busy = rate("cpu.busy.seconds", window);
+    fact.set("host_cores", host)
+        .set("usable_cores", usable)
+        .set("busy_cores", busy)
+        .set("runnable", gauge("cpu.runnable", window))
+        .set("iowait_cores", rate("cpu.iowait.seconds", window));
+    if (const auto steal = rate("cpu.steal.seconds", window); steal && host && *host > 0) {
+      fact.set("steal_pct", 100 * *steal / *host);
+    }
+    const auto periods = rate("cgroup.cpu.periods", window);
+    const auto throttled = rate("cgroup.cpu.throttled.periods", window);
+    if (periods && throttled && *periods > 0) fact.set("throttled_pct", 100 * *throttled / *periods);
+    if (!busy || !usable || *usable <= 0) return;
+    fact.set("busy_pct", std::min(100 * *busy / *usable, 100.0));
+    fact.set("full_share_pct", full_share_pct(window, *usable));
+  }
+
+  // By buckets, as the count of usable cores is known only now.
+  double full_share_pct(const Window& window, double usable) const {
+    const RateProfile& busy = *rate_of("cpu.busy.seconds");
+    const std::int64_t width_ns = busy.observed().width_ns();
+    double full_s = 0;
+    double seen_s = 0;
+    for (std::int64_t t = window.from_ns; t < window.to_ns; t += width_ns) {
+      const std::int64_t end_ns = std::min(t + width_ns, window.to_ns);
+      const double observed = busy.observed().sum(t, end_ns);
+      seen_s += observed;
+      if (observed > 0 && busy.amount(t, end_ns) / observed >= kFullShare * usable) full_s += observed;
+    }
+    return seen_s > 0 ? 100 * full_s / seen_s : 0;
+  }
+
+  void set_hottest_core(const Window& window, Fact& fact) const {
+    std::vector<std::pair<double, std::string>> cores;
+    for (const auto& [key, profile] : rates_) {
+      if (key.first != "cpu.core.busy.seconds") continue;
+      if (const auto use = profile.rate(window.from_ns, window.to_ns)) cores.emplace_back(*use, key.second);
+    }
+    if (cores.empty()) return;
+    std::ranges::stable_sort(cores, std::greater{}, &std::pair<double, std::string>::first);
+    fact.set_text("hottest_core", cores[0].second)
+        .set("hottest_core_pct", std::min(100 * cores[0].first, 100.0))
+        .set("hot_share_pct", hot_share_pct(window, fact));
+    if (cores.size() > 1) fact.set("next_core_pct", std::min(100 * cores[1].first, 100.0));
+  }
+
+  // A thread moves between cores: what counts is that any core is full while the average is low.
+  double hot_share_pct(const Window& window, const Fact& fact) const {
+    const auto usable = fact.number("usable_cores");
+    const RateProfile* busy = rate_of("cpu.busy.seconds");
+    if (!usable || busy == nullptr) return 0;
+    const std::int64_t width_ns = busy->observed().width_ns();
+    double hot_s = 0;
+    double seen_s = 0;
+    for (std::int64_t t = window.from_ns; t < window.to_ns; t += width_ns) {
+      const std::int64_t end_ns = std::min(t + width_ns, window.to_ns);
+      const double observed = busy->observed().sum(t, end_ns);
+      seen_s += observed;
+      if (observed <= 0 || busy->amount(t, end_ns) / observed >= kLowAverage * *usable) continue;
+      double hottest = 0;
+      for (const auto& [key, profile] : rates_) {
+        if (key.first == "cpu.core.busy.seconds") hottest = std::max(hottest, profile.hot().sum(t, end_ns));
+      }
+      hot_s += std::min(hottest, observed);
+    }
+    return seen_s > 0 ? 100 * hot_s / seen_s : 0;
+  }
+
+  ProcessRole role_of(const std::string& label) const {
+    const auto found = roles_.find(label);
+    return found == roles_.end() ? ProcessRole::kOther : found->second;
+  }
+
+  void add_processes(const Window& window, Fact& summary, FactTable& out) const {
+    double main = 0;
+    double loader = 0;
+    double other = 0;
+    bool is_any = false;
+    std::vector<Fact> facts;
+    std::optional<double> main_wait;
+    for (const auto& [key, profile] : rates_) {
+      if (key.first != "process.cpu.seconds") continue;
+      const ProcessRole role = role_of(key.second);
+      if (role == ProcessRole::kRecorder || role == ProcessRole::kWatcher || role == ProcessRole::kSupervisor) continue;
+      is_any = true;
+      const double cores = profile.amount(window.from_ns, window.to_ns) / window.seconds();
+      const bool is_training = role == ProcessRole::kMain || role == ProcessRole::kRank;
+      (is_training ? main : role == ProcessRole::kLoader ? loader : other) += cores;
+      Fact fact{.kind = "core_use.process", .where = summary.where};
+      fact.set_text("process", key.second).set_text("role", std::string(to_string(role))).set("cores", cores);
+      fact.set("main_thread_cores", rate("process.main_thread.cpu.seconds", window, key.second));
+      if (const auto wait = rate("process.main_thread.wait.seconds", window, key.second)) {
+        fact.set("main_wait_pct", 100 * *wait);
+        if (is_training) main_wait = std::max(main_wait.value_or(0), *wait);
+      }
+      facts.push_back(std::move(fact));
+    }
+    std::ranges::stable_sort(facts, std::greater{}, [](const Fact& fact) { return fact.number("cores").value_or(0); });
+    if (facts.size() > kProcessFactsMax) facts.resize(kProcessFactsMax);
+    for (Fact& fact : facts) out.add(std::move(fact));
+    if (!is_any) return;
+    summary.set("main_cores", main).set("loader_cores", loader).set("other_cores", other);
+    summary.set("job_cores", main + loader + other);
+    if (main_wait) summary.set("main_wait_pct", 100 * *main_wait);
+    if (const auto busy = summary.number("busy_cores")) {
+      summary.set("outside_cores", std::max(*busy - main - loader - other, 0.0));
+    }
+  }
+
+  void add_threads(const Window& window, const Where& where, FactTable& out) const {
+    std::vector<Fact> facts;
+    for (const auto& [key, profile] : rates_) {
+      if (key.first != "process.thread.cpu.seconds") continue;
+      const auto use = profile.rate(window.from_ns, window.to_ns);
+      if (!use || *use < kThreadBusyMin) continue;
+      // "main/thread pt_data_pin"
+      const std::size_t slash = key.second.find("/thread ");
+      Fact fact{.kind = "core_use.thread", .where = where};
+      fact.set_text("process", key.second.substr(0, slash))
+          .set_text("thread", slash == std::string::npos ? key.second : key.second.substr(slash + 8))
+          .set("busy_pct", std::min(100 * *use, 100.0));
+      if (const auto hot = profile.hot_share(window.from_ns, window.to_ns)) fact.set("hot_share_pct", 100 * *hot);
+      facts.push_back(std::move(fact));
+    }
+    std::ranges::stable_sort(facts, std::greater{},
+                             [](const Fact& fact) { return fact.number("busy_pct").value_or(0); });
+    if (facts.size() > kThreadFactsMax) facts.resize(kThreadFactsMax);
+    for (Fact& fact : facts) out.add(std::move(fact));
+  }
+
+  std::string node_;
+  StepTable table_;
+  std::map<std::string, ProcessRole> roles_;
+  std::map<std::pair<std::string, std::string>, RateProfile> rates_;  // by metric and instance
+  std::map<std::string, GaugeProfile, std::less<>> gauges_;
+  std::vector<CoreUseAnalyzer> others_;
+};
+
+std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_unique<CoreUseAnalyzer>(run); }
+
+}  // namespace
+
+extern constinit const AnalyzerSpec analyzer_core_use{.id = "core_use",
+                                                      .summary = "How the cores were used: by role, core and thread.",
+                                                      .produces = kSchemas,
+                                                      .metrics = kMetrics,
+                                                      .spans = {},
+                                                      .open = open};
+
+}  // namespace hotlap

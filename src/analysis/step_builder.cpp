@@ -1,0 +1,248 @@
+#include "analysis/step_builder.h"
+
+#include <algorithm>
+#include <array>
+
+namespace hotlap {
+namespace {
+
+constexpr std::array kKinds{SpanKind::kStep,       SpanKind::kDataWait,   SpanKind::kForward, SpanKind::kBackward,
+                            SpanKind::kOptimizer,  SpanKind::kCheckpoint, SpanKind::kGarbage, SpanKind::kCompile,
+                            SpanKind::kEvaluation, SpanKind::kCollective, SpanKind::kHook,    SpanKind::kWorkerStart};
+
+// The order in which parts give way when one lies inside another: the inner kinds first.
+enum Part : std::uint8_t {
+  kGarbagePart,
+  kCompilePart,
+  kCheckpointPart,
+  kEvaluationPart,
+  kCommunicationPart,
+  kDataWaitPart,
+  kForwardPart,
+  kBackwardPart,
+  kOptimizerPart,
+  kPartCount,
+};
+using Part::kPartCount;
+
+std::optional<Part> part_of(SpanKind kind) {
+  switch (kind) {
+    case SpanKind::kDataWait: return kDataWaitPart;
+    case SpanKind::kForward: return kForwardPart;
+    case SpanKind::kBackward: return kBackwardPart;
+    case SpanKind::kOptimizer: return kOptimizerPart;
+    case SpanKind::kCheckpoint: return kCheckpointPart;
+    case SpanKind::kGarbage: return kGarbagePart;
+    case SpanKind::kCompile: return kCompilePart;
+    case SpanKind::kEvaluation: return kEvaluationPart;
+    case SpanKind::kCollective: return kCommunicationPart;
+    default: return std::nullopt;
+  }
+}
+
+// Of an evaluation: they are inside its own span.
+bool is_of_evaluation(const Span& span) {
+  return span.step < 0 && (span.kind == SpanKind::kDataWait || span.kind == SpanKind::kForward);
+}
+
+struct PartTime {
+  std::int64_t ns = 0;
+  bool is_unknown = false;  // an end was not seen
+};
+
+// The time of each part inside a step. A span inside another one is taken from the outer: a collection during backward is
+// not backward. Forward and optimizer are sums that begin at their first call, so containment is by start only.
+class PartTimes {
+ public:
+  void add(const Span& span, Part part, std::int64_t end_ns) {
+    if (span.duration_ns < 0) {
+      times_[part].is_unknown = true;
+      return;
+    }
+    const std::int64_t duration = std::min(span.duration_ns, end_ns - span.start_ns);
+    times_[part].ns += duration;
+    intervals_.push_back({span.start_ns, span.start_ns + duration, part});
+  }
+
+  // At most `duration_ns` in all.
+  void settle(std::int64_t duration_ns) {
+    for (const Interval& inner : intervals_) {
+      const Interval* outer = nullptr;  // the tightest that holds it
+      for (const Interval& other : intervals_) {
+        if (other.part <= inner.part || inner.start_ns < other.start_ns || inner.start_ns >= other.end_ns) continue;
+        if (outer == nullptr || other.start_ns > outer->start_ns) outer = &other;
+      }
+      if (outer == nullptr) continue;
+      const std::int64_t inside = std::min(inner.end_ns, outer->end_ns) - inner.start_ns;
+      times_[outer->part].ns = std::max<std::int64_t>(times_[outer->part].ns - inside, 0);
+    }
+    std::int64_t rest = duration_ns;
+    for (PartTime& time : times_) {
+      time.ns = std::min(time.ns, rest);
+      rest -= time.ns;
+    }
+  }
+
+  const PartTime& operator[](Part part) const { return times_[part]; }
+
+ private:
+  struct Interval {
+    std::int64_t start_ns;
+    std::int64_t end_ns;
+    Part part;
+  };
+  std::array<PartTime, kPartCount> times_{};
+  std::vector<Interval> intervals_;
+};
+
+constexpr std::uint32_t bit(Part part) { return 1U << part; }
+// The hook always watches these, so that none seen means none happened.
+constexpr std::uint32_t kWork = bit(kDataWaitPart) | bit(kForwardPart) | bit(kBackwardPart) | bit(kOptimizerPart);
+constexpr std::uint32_t kAlwaysWatched = bit(kGarbagePart) | bit(kCheckpointPart) | bit(kEvaluationPart);
+
+}  // namespace
+
+std::span<const SpanKind> StepBuilder::kinds() { return kKinds; }
+
+StepBuilder::Process* StepBuilder::process_of(std::uint32_t slot) {
+  if (const auto found = processes_.find(slot); found != processes_.end()) return &found->second;
+  if (processes_.size() >= kProcessesMax) return nullptr;
+  return &processes_[slot];
+}
+
+void StepBuilder::add(const Span& span) {
+  if (std::ranges::find(kKinds, span.kind) == kKinds.end()) return;
+  Process* process = process_of(span.process);
+  if (process == nullptr) {
+    ++counts_.spans_refused;
+    return;
+  }
+  if (span.kind != SpanKind::kStep) {
+    add_part(*process, span);
+    if (process->is_inferring) infer(span.process, *process, false);
+    return;
+  }
+  if (span.duration_ns < 0) {
+    ++counts_.steps_damaged;
+    return;
+  }
+  process->waits.clear();
+  process->is_inferring = false;
+  process->has_steps = true;
+  close_held(span.process, *process);
+  process->step = span;
+}
+
+void StepBuilder::add_part(Process& process, const Span& span) {
+  if (span.kind == SpanKind::kHook) {
+    process.has_hook_spans = true;
+    if (span.duration_ns >= 0) process.hook_ns = span.duration_ns / std::max<std::int64_t>(span.value_b, 1);
+    return;
+  }
+  if (const auto part = part_of(span.kind); part && !is_of_evaluation(span)) process.measured |= bit(*part);
+  if (process.pending.size() >= kPendingMax) {
+    counts_.spans_refused += kPendingMax / 2;
+    process.pending.erase(process.pending.begin(), process.pending.begin() + kPendingMax / 2);
+  }
+  process.pending.push_back(span);
+  if (span.kind != SpanKind::kDataWait || process.has_steps || is_of_evaluation(span) || span.duration_ns < 0) return;
+  process.waits.push_back(span);
+  if (process.waits.size() >= kWaitsBeforeInference) process.is_inferring = true;
+}
+
+void StepBuilder::close_held(std::uint32_t slot, Process& process) {
+  if (!process.step) return;
+  const Span step = *process.step;
+  process.step.reset();
+  emit_step(slot, process, step, inferred_.contains(slot));
+}
+
+void StepBuilder::infer(std::uint32_t slot, Process& process, bool is_last) {
+  if (process.waits.size() < 2) return;
+  // The newest wait is kept: its step has not ended.
+  for (std::size_t i = 0; i + 1 < process.waits.size(); ++i) {
+    const Span& wait = process.waits[i];
+    const Span& next = process.waits[i + 1];
+    Span step{.start_ns = wait.start_ns, .duration_ns = next.start_ns - wait.start_ns, .kind = SpanKind::kStep};
+    step.step = process.index_inferred++;
+    step.value_a = wait.value_a;
+    if (step.duration_ns > 0) emit_step(slot, process, step, true);
+  }
+  process.waits.erase(process.waits.begin(), process.waits.end() - (is_last ? 0 : 1));
+}
+
+StepBuilder::Parts StepBuilder::take_parts(Process& process, std::int64_t start_ns, std::int64_t end_ns) {
+  Parts parts;
+  std::vector<Span> later;
+  for (const Span& span : process.pending) {
+    if (span.start_ns >= end_ns) {
+      later.push_back(span);
+    } else if (!is_of_evaluation(span)) {
+      if (span.start_ns >= start_ns) {
+        parts.push_back(span);
+      } else if (span.kind != SpanKind::kEvaluation) {
+        ++counts_.spans_outside;
+      }
+    }
+  }
+  process.pending = std::move(later);
+  return parts;
+}
+
+void StepBuilder::emit_step(std::uint32_t slot, Process& process, const Span& span, bool is_inferred) {
+  const std::int64_t end_ns = span.start_ns + span.duration_ns;
+  Step step{.process = slot, .index = span.step, .start_ns = span.start_ns, .duration_ns = span.duration_ns};
+  if (const auto rank = ranks_.find(slot); rank != ranks_.end()) step.rank = rank->second;
+  step.samples = span.value_a;
+  step.tokens = span.value_b;
+  step.is_inferred = is_inferred;
+
+  PartTimes times;
+  std::int32_t batches = 0;
+  bool has_work = false;
+  for (const Span& part : take_parts(process, span.start_ns, end_ns)) {
+    if (part.kind == SpanKind::kWorkerStart) {
+      if (part.duration_ns >= 0) step.loader_start_ns = step.loader_start_ns.value_or(0) + part.duration_ns;
+      continue;
+    }
+    const auto kind = part_of(part.kind);
+    if (!kind) continue;
+    times.add(part, *kind, end_ns);
+    has_work = has_work || *kind >= kDataWaitPart;
+    // next() that only found the loader's end carries 0 samples.
+    if (part.kind == SpanKind::kDataWait && part.value_a != 0) ++batches;
+  }
+  times.settle(span.duration_ns);
+
+  // In a block with the hook off only the steps are recorded.
+  step.is_hooked = has_work || (process.measured & kWork) == 0;
+  if (step.is_hooked) {
+    const std::uint32_t measured = process.measured | (process.has_hook_spans ? kAlwaysWatched : 0);
+    const auto take = [&](Part part) -> std::optional<std::int64_t> {
+      if ((measured & bit(part)) == 0 || times[part].is_unknown) return std::nullopt;
+      return times[part].ns;
+    };
+    step.data_wait_ns = take(kDataWaitPart);
+    step.forward_ns = take(kForwardPart);
+    step.backward_ns = take(kBackwardPart);
+    step.optimizer_ns = take(kOptimizerPart);
+    step.communication_ns = take(kCommunicationPart);
+    step.checkpoint_ns = take(kCheckpointPart);
+    step.gc_ns = take(kGarbagePart);
+    step.compile_ns = take(kCompilePart);
+    step.evaluation_ns = take(kEvaluationPart);
+    step.hook_ns = process.hook_ns;
+    if ((measured & bit(kDataWaitPart)) != 0) step.batches = batches;
+  }
+  emit_(step);
+}
+
+void StepBuilder::finish() {
+  for (auto& [slot, process] : processes_) {
+    close_held(slot, process);
+    if (!process.has_steps) infer(slot, process, true);
+    process.pending.clear();
+  }
+}
+
+}  // namespace hotlap

@@ -1,0 +1,80 @@
+#pragma once
+// Puts spans together to steps, per process. Spans come in the order in which they were recorded, of all processes mixed;
+// steps come out per process in time order, each once. What comes out depends on that order only, not on how the spans
+// were cut into calls: live and offline give the same.
+//
+// A step is cut by its kStep span; its parts are the spans of the same process that begin inside it. A step is held back
+// until the next one of its process, since some parts are recorded after it. Where a process waits for data but never
+// has a step, its steps are inferred from the waits.
+//
+// Bounded: kProcessesMax processes, kPendingMax spans each; what is beyond is counted.
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "model/span.h"
+#include "model/step.h"
+
+namespace hotlap {
+
+class StepBuilder {
+ public:
+  static constexpr std::size_t kProcessesMax = 1024;
+  static constexpr std::size_t kPendingMax = 8192;
+  // Without a step after so many waits there will be none (the hook itself gives up after 128).
+  static constexpr std::size_t kWaitsBeforeInference = 256;
+
+  // The kinds that it needs to see.
+  static std::span<const SpanKind> kinds();
+
+  using Emit = std::function<void(const Step&)>;
+  explicit StepBuilder(Emit emit) : emit_(std::move(emit)) {}
+
+  void set_rank(std::uint32_t process, std::int32_t rank) { ranks_[process] = rank; }
+  // Its steps are marked as inferred: the hook cut them by the loader's cadence.
+  void set_inferred(std::uint32_t process) { inferred_.insert(process); }
+  void add(const Span& span);
+  // Nothing more will come: gives out what is held back.
+  void finish();
+
+  struct Counts {
+    std::uint64_t spans_refused = 0;  // a bound was reached
+    std::uint64_t steps_damaged = 0;  // without an end
+    std::uint64_t spans_outside = 0;  // belonged to no step
+  };
+  const Counts& counts() const { return counts_; }
+
+ private:
+  struct Process {
+    std::vector<Span> pending;  // parts whose step is not known yet
+    std::vector<Span> waits;    // of a process that had no step so far
+    std::optional<Span> step;   // held back
+    bool has_hook_spans = false;
+    std::optional<std::int64_t> hook_ns;  // per step, as last told
+    bool is_inferring = false;
+    bool has_steps = false;
+    std::uint32_t measured = 0;  // parts seen at least once: one that is absent from a later step took no time
+    std::int64_t index_inferred = 0;
+    std::int64_t last_end_ns = INT64_MIN;
+  };
+
+  Process* process_of(std::uint32_t slot);
+  void add_part(Process& process, const Span& span);
+  void close_held(std::uint32_t slot, Process& process);
+  void infer(std::uint32_t slot, Process& process, bool is_last);
+  using Parts = std::vector<Span>;
+  Parts take_parts(Process& process, std::int64_t start_ns, std::int64_t end_ns);
+  void emit_step(std::uint32_t slot, Process& process, const Span& span, bool is_inferred);
+
+  Emit emit_;
+  std::map<std::uint32_t, Process> processes_;
+  std::set<std::uint32_t> inferred_;
+  std::map<std::uint32_t, std::int32_t> ranks_;
+  Counts counts_;
+};
+
+}  // namespace hotlap

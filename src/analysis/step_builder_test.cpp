@@ -1,0 +1,169 @@
+#include "analysis/step_builder.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace hotlap {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+
+Span span(SpanKind kind, std::int64_t start_ms, std::int64_t ms, std::int64_t step = 0, std::uint32_t process = 1) {
+  return {.start_ns = start_ms * kMs,
+          .duration_ns = ms < 0 ? -1 : ms * kMs,
+          .kind = kind,
+          .process = process,
+          .step = step};
+}
+
+std::vector<Step> build(const std::vector<Span>& spans) {
+  std::vector<Step> steps;
+  StepBuilder builder([&](const Step& step) { steps.push_back(step); });
+  for (const Span& one : spans) builder.add(one);
+  builder.finish();
+  return steps;
+}
+
+TEST(StepBuilder, PartsBecomeOneStep) {
+  const auto steps =
+      build({span(SpanKind::kDataWait, 0, 50), span(SpanKind::kForward, 50, 20), span(SpanKind::kBackward, 70, 25),
+             span(SpanKind::kOptimizer, 95, 4), span(SpanKind::kStep, 0, 100)});
+  ASSERT_EQ(steps.size(), 1U);
+  EXPECT_EQ(steps[0].data_wait_ns, 50 * kMs);
+  EXPECT_EQ(steps[0].forward_ns, 20 * kMs);
+  EXPECT_EQ(steps[0].backward_ns, 25 * kMs);
+  EXPECT_EQ(steps[0].optimizer_ns, 4 * kMs);
+  EXPECT_EQ(steps[0].batches, 1);
+  EXPECT_FALSE(steps[0].communication_ns);  // nobody measured it: missing, not 0
+  EXPECT_FALSE(steps[0].checkpoint_ns);
+}
+
+TEST(StepBuilder, AHookThatWatchesMakesAnAbsentPartZero) {
+  auto hook = span(SpanKind::kHook, 0, 0);
+  hook.value_b = 1;
+  const auto steps = build({span(SpanKind::kDataWait, 0, 50), span(SpanKind::kStep, 0, 100), hook});
+  ASSERT_EQ(steps.size(), 1U);
+  EXPECT_EQ(steps[0].checkpoint_ns, 0);
+  EXPECT_EQ(steps[0].gc_ns, 0);
+  EXPECT_FALSE(steps[0].forward_ns);
+}
+
+TEST(StepBuilder, PartsRecordedAfterTheStepStillCount) {
+  const auto steps = build({span(SpanKind::kStep, 0, 100, 0), span(SpanKind::kDataWait, 0, 60, 0),
+                            span(SpanKind::kDataWait, 100, 30, 1), span(SpanKind::kStep, 100, 100, 1)});
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_EQ(steps[0].data_wait_ns, 60 * kMs);
+  EXPECT_EQ(steps[1].data_wait_ns, 30 * kMs);
+}
+
+TEST(StepBuilder, ProcessesAreKeptApart) {
+  std::vector<Span> spans;
+  for (std::int64_t i = 0; i < 3; ++i) {
+    for (std::uint32_t p = 1; p <= 2; ++p) {
+      spans.push_back(span(SpanKind::kDataWait, i * 100, 10 * p, i, p));
+      spans.push_back(span(SpanKind::kStep, i * 100, 100, i, p));
+    }
+  }
+  const auto steps = build(spans);
+  ASSERT_EQ(steps.size(), 6U);
+  for (const Step& step : steps) EXPECT_EQ(step.data_wait_ns, 10 * step.process * kMs);
+}
+
+TEST(StepBuilder, AccumulationIsOneStepOfSeveralBatches) {
+  std::vector<Span> spans;
+  for (std::int64_t i = 0; i < 4; ++i) {
+    spans.push_back(span(SpanKind::kDataWait, i * 25, 5));
+    spans.push_back(span(SpanKind::kForward, i * 25 + 5, 10));
+    spans.push_back(span(SpanKind::kBackward, i * 25 + 15, 10));
+  }
+  spans.push_back(span(SpanKind::kStep, 0, 100));
+  const auto steps = build(spans);
+  ASSERT_EQ(steps.size(), 1U);
+  EXPECT_EQ(steps[0].batches, 4);
+  EXPECT_EQ(steps[0].forward_ns, 40 * kMs);
+  EXPECT_EQ(steps[0].data_wait_ns, 20 * kMs);
+}
+
+// A collection in the middle of backward is no backward; parts never add up to more than the step.
+TEST(StepBuilder, WhatLiesInsideAnotherPartIsTakenFromIt) {
+  const auto steps = build({span(SpanKind::kBackward, 40, 50), span(SpanKind::kGarbage, 50, 20),
+                            span(SpanKind::kForward, 0, 40), span(SpanKind::kStep, 0, 100)});
+  ASSERT_EQ(steps.size(), 1U);
+  EXPECT_EQ(steps[0].gc_ns, 20 * kMs);
+  EXPECT_EQ(steps[0].backward_ns, 30 * kMs);
+  EXPECT_EQ(steps[0].forward_ns, 40 * kMs);
+}
+
+TEST(StepBuilder, PartsNeverAddUpToMoreThanTheStep) {
+  const auto steps =
+      build({span(SpanKind::kForward, 0, 70), span(SpanKind::kBackward, 40, 50), span(SpanKind::kStep, 0, 100)});
+  ASSERT_EQ(steps.size(), 1U);
+  EXPECT_LE(*steps[0].forward_ns + *steps[0].backward_ns, 100 * kMs);
+}
+
+TEST(StepBuilder, AMissingEndIsMissingAndNotZero) {
+  const auto steps = build({span(SpanKind::kDataWait, 0, 10), span(SpanKind::kForward, 10, -1),
+                            span(SpanKind::kStep, 0, 100), span(SpanKind::kStep, 100, -1, 1)});
+  ASSERT_EQ(steps.size(), 1U);
+  EXPECT_FALSE(steps[0].forward_ns);
+  EXPECT_EQ(steps[0].data_wait_ns, 10 * kMs);
+}
+
+TEST(StepBuilder, EvaluationBetweenStepsBelongsToNone) {
+  const auto steps = build({span(SpanKind::kDataWait, 0, 10), span(SpanKind::kStep, 0, 100, 0),
+                            span(SpanKind::kDataWait, 100, 400, -1), span(SpanKind::kForward, 500, 400, -1),
+                            span(SpanKind::kEvaluation, 100, 900, -1), span(SpanKind::kDataWait, 1000, 20, 1),
+                            span(SpanKind::kStep, 1000, 100, 1)});
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_EQ(steps[1].data_wait_ns, 20 * kMs);
+  EXPECT_EQ(steps[1].duration_ns, 100 * kMs);
+  EXPECT_EQ(steps[1].batches, 1);
+}
+
+TEST(StepBuilder, StepsWithTheHookOffAreMarked) {
+  std::vector<Span> spans;
+  for (std::int64_t i = 0; i < 6; ++i) {
+    if (i < 3) spans.push_back(span(SpanKind::kDataWait, i * 100, 40, i));
+    spans.push_back(span(SpanKind::kStep, i * 100, 100, i));
+  }
+  const auto steps = build(spans);
+  ASSERT_EQ(steps.size(), 6U);
+  EXPECT_TRUE(steps[2].is_hooked);
+  EXPECT_FALSE(steps[4].is_hooked);
+  EXPECT_FALSE(steps[4].data_wait_ns);
+}
+
+TEST(StepBuilder, WithoutAnyStepTheLoadersCadenceIsTaken) {
+  std::vector<Span> spans;
+  for (std::int64_t i = 0; i < 300; ++i) {
+    spans.push_back(span(SpanKind::kDataWait, i * 100, 40));
+    spans.push_back(span(SpanKind::kForward, i * 100 + 40, 50));
+  }
+  const auto steps = build(spans);
+  ASSERT_EQ(steps.size(), 299U);
+  EXPECT_TRUE(steps[0].is_inferred);
+  EXPECT_EQ(steps[7].duration_ns, 100 * kMs);
+  EXPECT_EQ(steps[7].data_wait_ns, 40 * kMs);
+  EXPECT_EQ(steps[7].forward_ns, 50 * kMs);
+}
+
+// Long accumulation: many batches before the first step are not steps.
+TEST(StepBuilder, AStepThatComesLateStopsTheGuessing) {
+  std::vector<Span> spans;
+  for (std::int64_t i = 0; i < 100; ++i) spans.push_back(span(SpanKind::kDataWait, i * 10, 4));
+  spans.push_back(span(SpanKind::kStep, 0, 1000));
+  const auto steps = build(spans);
+  ASSERT_EQ(steps.size(), 1U);
+  EXPECT_FALSE(steps[0].is_inferred);
+  EXPECT_EQ(steps[0].batches, 100);
+}
+
+TEST(StepBuilder, ABoundedBacklogCountsWhatItDrops) {
+  StepBuilder builder([](const Step&) {});
+  for (std::int64_t i = 0; i < 20'000; ++i) builder.add(span(SpanKind::kBackward, i, 1));
+  EXPECT_GT(builder.counts().spans_refused, 0U);
+}
+
+}  // namespace
+}  // namespace hotlap

@@ -1,0 +1,207 @@
+#include "analysis/step_statistics.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hotlap {
+namespace {
+
+// A batch is ragged below this share of a full one. Where more than kVariableShare of the steps are, batches simply vary.
+constexpr double kRaggedBelow = 0.9;
+constexpr double kVariableShare = 0.2;
+constexpr std::size_t kSettleWindowMin = 8;
+constexpr std::size_t kSettleWindowMax = 32;
+constexpr std::size_t kBlocksWanted = 12;
+
+std::int64_t end_of(const Step& step) { return step.start_ns + step.duration_ns; }
+
+bool has_compiled(const Step& step) { return step.compile_ns.value_or(0) > step.duration_ns / 10; }
+
+double mean_duration(const std::vector<Step>& steps, std::size_t from, std::size_t to) {
+  double sum = 0;
+  for (std::size_t i = from; i < to; ++i) sum += static_cast<double>(steps[i].duration_ns);
+  return to > from ? sum / static_cast<double>(to - from) : 0;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> part_ns(const Step& step, StepPart part) {
+  switch (part) {
+    case StepPart::kDataWait: return step.data_wait_ns;
+    case StepPart::kForward: return step.forward_ns;
+    case StepPart::kBackward: return step.backward_ns;
+    case StepPart::kOptimizer: return step.optimizer_ns;
+    case StepPart::kCommunication: return step.communication_ns;
+    case StepPart::kCheckpoint: return step.checkpoint_ns;
+    case StepPart::kGarbage: return step.gc_ns;
+    case StepPart::kCompile: return step.compile_ns;
+    case StepPart::kEvaluation: return step.evaluation_ns;
+    case StepPart::kHook: return step.hook_ns;
+  }
+  return std::nullopt;
+}
+
+void StepSums::add(const Step& step) {
+  ++steps;
+  duration_ns += step.duration_ns;
+  if (step.is_inferred) ++inferred;
+  if (step.samples >= 0) {
+    ++sample_steps;
+    sample_ns += step.duration_ns;
+    samples += step.samples;
+  }
+  if (step.tokens >= 0) {
+    token_ns += step.duration_ns;
+    tokens += step.tokens;
+  }
+  if (!step.is_hooked) return;
+  ++hooked_steps;
+  hooked_ns += step.duration_ns;
+  if (step.batches >= 0) {
+    ++batch_steps;
+    batches += static_cast<std::uint64_t>(step.batches);
+  }
+  for (std::size_t i = 0; i < kStepPartCount; ++i) {
+    if (const auto ns = part_ns(step, static_cast<StepPart>(i))) {
+      part_sum_ns[i] += *ns;
+      ++part_steps[i];
+    }
+  }
+}
+
+void StepSums::add(const StepSums& other) {
+  steps += other.steps;
+  duration_ns += other.duration_ns;
+  hooked_steps += other.hooked_steps;
+  hooked_ns += other.hooked_ns;
+  for (std::size_t i = 0; i < kStepPartCount; ++i) {
+    part_sum_ns[i] += other.part_sum_ns[i];
+    part_steps[i] += other.part_steps[i];
+  }
+  batch_steps += other.batch_steps;
+  batches += other.batches;
+  sample_steps += other.sample_steps;
+  sample_ns += other.sample_ns;
+  samples += other.samples;
+  token_ns += other.token_ns;
+  tokens += other.tokens;
+  inferred += other.inferred;
+}
+
+std::optional<double> StepSums::mean_ns(StepPart part) const {
+  const auto i = static_cast<std::size_t>(part);
+  if (hooked_steps == 0 || part_steps[i] * 2 < hooked_steps) return std::nullopt;
+  return static_cast<double>(part_sum_ns[i]) / static_cast<double>(part_steps[i]);
+}
+
+bool StepStatistics::is_ragged(const Step& step) const {
+  return step.samples >= 0 && samples_max_ > 0 &&
+         static_cast<double>(step.samples) < kRaggedBelow * static_cast<double>(samples_max_);
+}
+
+void StepStatistics::add(const Step& step) {
+  if (rank_ < 0) rank_ = step.rank;
+  ++count_;
+  total_ns_ += step.duration_ns;
+  samples_max_ = std::max(samples_max_, step.samples);
+  const bool is_restart = step.index <= last_index_;
+  last_index_ = step.index;
+  last_end_ns_ = end_of(step);
+  if (is_restart) {
+    ++restarts_;
+    starting_.add(step);  // it warms up again
+    return;
+  }
+  if (head_.size() < kHeadMax) {
+    head_.push_back(step);
+    return;
+  }
+  add_tail(step);
+}
+
+void StepStatistics::add_tail(const Step& step) {
+  if (step.loader_start_ns) {
+    starting_.add(step);
+    return;
+  }
+  const bool ragged = is_ragged(step);
+  Tail& tail = ragged ? ragged_ : regular_;
+  tail.sums.add(step);
+  tail.durations_ns.add(static_cast<double>(step.duration_ns));
+  if (ragged) return;
+  tail_blocks_ns_.add(static_cast<double>(step.duration_ns));
+  if (step.data_wait_ns) tail_wait_blocks_ns_.add(static_cast<double>(*step.data_wait_ns));
+}
+
+std::size_t StepStatistics::warmup_steps() const {
+  const std::size_t n = head_.size();
+  if (n < 2) return n;
+  const std::size_t most = n / 2;
+  std::size_t from = 1;  // the first step always is: caches, lazy initialisation, the loader's start
+  for (std::size_t i = 0; i < most; ++i) {
+    if (has_compiled(head_[i])) from = i + 1;
+  }
+  // Steps come in bursts as wide as the loader has workers, so windows are compared, not steps.
+  const double reference = mean_duration(head_, most, n);
+  const std::size_t window = std::clamp(n / 8, kSettleWindowMin, kSettleWindowMax);
+  for (; from + window <= most; ++from) {
+    const double mean = mean_duration(head_, from, from + window);
+    if (std::abs(mean - reference) <= kSettled * reference) break;
+  }
+  return std::min(from, most);
+}
+
+SteadySteps StepStatistics::steady() const {
+  SteadySteps out;
+  out.count = count_;
+  out.restarts = restarts_;
+  out.total_ns = total_ns_;
+  const std::size_t warmup = warmup_steps();
+  out.warmup_count = warmup;
+  for (std::size_t i = 0; i < warmup; ++i) out.warmup_ns += head_[i].duration_ns;
+
+  Tail regular = regular_;
+  Tail ragged = ragged_;
+  StepSums starting = starting_;
+  // Few steps: short blocks, so that there are enough for an interval. Many: the blocks of the tail with those of the
+  // head before them.
+  const std::size_t in_head = head_.size() - warmup;
+  const bool has_tail = regular_.sums.steps > 0;
+  const std::size_t block = has_tail ? 16 : std::max<std::size_t>(in_head / kBlocksWanted, 2);
+  BlockMeans blocks(static_cast<std::uint32_t>(block));
+  BlockMeans wait_blocks(static_cast<std::uint32_t>(block));
+  for (std::size_t i = warmup; i < head_.size(); ++i) {
+    const Step& step = head_[i];
+    if (step.loader_start_ns && i > warmup) {
+      starting.add(step);
+      continue;
+    }
+    const bool is_short = is_ragged(step);
+    Tail& tail = is_short ? ragged : regular;
+    tail.sums.add(step);
+    tail.durations_ns.add(static_cast<double>(step.duration_ns));
+    if (is_short) continue;
+    blocks.add(static_cast<double>(step.duration_ns));
+    if (step.data_wait_ns) wait_blocks.add(static_cast<double>(*step.data_wait_ns));
+  }
+  out.ragged_count = ragged.sums.steps;
+  const std::uint64_t both = ragged.sums.steps + regular.sums.steps;
+  if (static_cast<double>(ragged.sums.steps) > kVariableShare * static_cast<double>(both)) {
+    out.ragged_count = 0;
+    regular.sums.add(ragged.sums);
+    regular.durations_ns.merge(ragged.durations_ns);
+  }
+  out.sums = regular.sums;
+  out.durations_ns = std::move(regular.durations_ns);
+  // Once the tail is longer than the head, its blocks alone tell more than unequal ones together.
+  const bool tail_suffices = regular_.sums.steps >= kHeadMax;
+  out.blocks_ns = tail_suffices ? tail_blocks_ns_ : blocks;
+  out.wait_blocks_ns = tail_suffices ? tail_wait_blocks_ns_ : wait_blocks;
+  out.loader_start_count = starting.steps;
+  out.loader_start_ns = starting.duration_ns;
+  out.from_ns = warmup < head_.size() ? head_[warmup].start_ns : last_end_ns_;
+  out.to_ns = last_end_ns_;
+  return out;
+}
+
+}  // namespace hotlap

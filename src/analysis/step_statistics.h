@@ -1,0 +1,110 @@
+#pragma once
+// The steps of one process in bounded memory, split into what is typical and what is not: warm-up, steps that begin an
+// epoch by starting a loader, a ragged last batch, and steps with the hook switched off. The same for any chunking.
+//
+// Warm-up: the first kHeadMax steps are kept whole; they are warm-up up to the last one that compiled, and further while
+// their running mean is more than kSettled away from that of what follows. At most half of the steps.
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analysis/block_means.h"
+#include "analysis/log_histogram.h"
+#include "model/step.h"
+
+namespace hotlap {
+
+enum class StepPart : std::uint8_t {
+  kDataWait,
+  kForward,
+  kBackward,
+  kOptimizer,
+  kCommunication,
+  kCheckpoint,
+  kGarbage,
+  kCompile,
+  kEvaluation,
+  kHook,
+};
+inline constexpr std::size_t kStepPartCount = 10;
+std::optional<std::int64_t> part_ns(const Step& step, StepPart part);
+
+// Sums over steps.
+struct StepSums {
+  std::uint64_t steps = 0;
+  std::int64_t duration_ns = 0;
+  std::uint64_t hooked_steps = 0;
+  std::int64_t hooked_ns = 0;
+  std::array<std::int64_t, kStepPartCount> part_sum_ns{};
+  std::array<std::uint64_t, kStepPartCount> part_steps{};  // of hooked steps: those where it was measured
+  std::uint64_t batch_steps = 0;                           // steps with a known number of batches
+  std::uint64_t batches = 0;
+  std::uint64_t sample_steps = 0;
+  std::int64_t sample_ns = 0;  // duration of the steps whose samples are known
+  std::int64_t samples = 0;
+  std::int64_t token_ns = 0;
+  std::int64_t tokens = 0;
+  std::uint64_t inferred = 0;
+
+  void add(const Step& step);
+  void add(const StepSums& other);
+  // Mean per hooked step; nothing when it was measured in fewer than half of them.
+  std::optional<double> mean_ns(StepPart part) const;
+};
+
+// What can be said at one moment.
+struct SteadySteps {
+  std::uint64_t count = 0;  // all steps seen
+  std::uint64_t warmup_count = 0;
+  std::int64_t warmup_ns = 0;
+  std::uint64_t ragged_count = 0;
+  std::uint64_t loader_start_count = 0;  // steps that begin an epoch with a new iterator of workers
+  std::int64_t loader_start_ns = 0;      // their time
+  std::uint64_t restarts = 0;            // the index began anew
+  std::int64_t total_ns = 0;             // of all steps
+  StepSums sums;                         // of the typical steps
+  LogHistogram durations_ns;
+  BlockMeans blocks_ns;       // durations of typical steps, in order
+  BlockMeans wait_blocks_ns;  // their data wait
+  std::int64_t from_ns = 0;   // of the typical steps
+  std::int64_t to_ns = 0;
+};
+
+class StepStatistics {
+ public:
+  static constexpr std::size_t kHeadMax = 256;
+  static constexpr double kSettled = 0.15;
+
+  void add(const Step& step);
+  SteadySteps steady() const;
+  std::uint64_t count() const { return count_; }
+  std::int32_t rank() const { return rank_; }
+  // From the begin of the first step to the end of the last one.
+  std::int64_t span_ns() const { return head_.empty() ? 0 : last_end_ns_ - head_.front().start_ns; }
+
+ private:
+  struct Tail {
+    StepSums sums;
+    LogHistogram durations_ns;
+  };
+  bool is_ragged(const Step& step) const;
+  void add_tail(const Step& step);
+  std::size_t warmup_steps() const;
+
+  std::vector<Step> head_;
+  Tail regular_;
+  Tail ragged_;
+  StepSums starting_;
+  BlockMeans tail_blocks_ns_{16};
+  BlockMeans tail_wait_blocks_ns_{16};
+  std::uint64_t count_ = 0;
+  std::uint64_t restarts_ = 0;
+  std::int64_t total_ns_ = 0;
+  std::int64_t last_index_ = -1;
+  std::int64_t last_end_ns_ = 0;
+  std::int64_t samples_max_ = -1;  // of one step
+  std::int32_t rank_ = -1;
+};
+
+}  // namespace hotlap

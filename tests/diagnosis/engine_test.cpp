@@ -1,0 +1,157 @@
+// The same facts whatever way a recording is read: at once, in many small pieces, in two recordings.
+#include "analysis/engine.h"
+
+#include <gtest/gtest.h>
+
+#include "analysis/registry.h"
+#include "base/format.h"
+#include "support/fake_job.h"
+
+namespace hotlap {
+namespace {
+
+std::string text_of(const FactTable& table) {
+  std::string out;
+  for (const Fact& fact : table.facts()) {
+    out += format("{} node={} rank={}\n", fact.kind, fact.where.node, fact.where.rank.value_or(-1));
+    for (const auto& [name, value] : fact.fields) {
+      const double* number = std::get_if<double>(&value);
+      out += number != nullptr ? format("  {} {:.6g}\n", name, *number) : format("  {} {}\n", name, std::get<1>(value));
+    }
+  }
+  return out;
+}
+
+FactTable analyze(std::vector<RecordingReader*> readers) {
+  RunInfo run;
+  RunAnalysis analysis(run, all_analyzers());
+  EXPECT_TRUE(analysis.advance(readers).ok());
+  analysis.finish();
+  return analysis.facts();
+}
+
+TEST(Engine, ManySmallPiecesGiveTheSameFacts) {
+  FakeRecording recording;
+  FakeJob{
+      .steps = 1500, .workers = 2, .batch_ms = 90, .ragged_every = 70, .checkpoint_ms = 300, .checkpoint_every = 100}
+      .record(recording);
+  const std::string at_once = text_of(analyze({&recording}));
+
+  RunInfo run;
+  RunAnalysis analysis(run, all_analyzers());
+  std::vector<RecordingReader*> readers{&recording};
+  std::size_t spans = 0;
+  std::int64_t t_ns = 990'000'000'000;
+  while (spans < recording.span_count() || t_ns < 1'200'000'000'000) {
+    spans += 1 + spans % 7;
+    t_ns += 1'300'000'000;
+    recording.reach(spans, t_ns);
+    ASSERT_TRUE(analysis.advance(readers).ok());
+    if (spans % 5 == 0) (void)analysis.facts();  // looking changes nothing
+  }
+  recording.reach(SIZE_MAX, INT64_MAX);
+  ASSERT_TRUE(analysis.advance(readers).ok());
+  analysis.finish();
+  EXPECT_EQ(text_of(analysis.facts()), at_once);
+}
+
+TEST(Engine, TypicalStepsAndBreakdownAddUp) {
+  FakeRecording recording;
+  const FakeJob job{.steps = 600, .workers = 2, .batch_ms = 100, .compute_ms = 20, .other_ms = 5};
+  job.record(recording);
+  const FactTable facts = analyze({&recording});
+  const Fact* steps = facts.find("steps.summary");
+  ASSERT_NE(steps, nullptr);
+  EXPECT_EQ(steps->number("count"), 600);
+  EXPECT_NEAR(*steps->number("mean_ms"), job.step_ms(), 0.02 * job.step_ms());
+  EXPECT_NEAR(*steps->number("median_ms"), job.step_ms(), 0.02 * job.step_ms());
+  EXPECT_NEAR(*steps->number("data_wait_ms"), 25, 0.5);
+  EXPECT_EQ(steps->number("inferred"), 0);
+  EXPECT_NEAR(*steps->number("batches_per_step"), 1, 1e-9);
+
+  const Fact* parts = facts.find("breakdown.parts");
+  ASSERT_NE(parts, nullptr);
+  EXPECT_FALSE(parts->number("communication"));
+  double sum = 0;
+  for (const auto* name :
+       {"data_wait", "forward", "backward", "optimizer", "checkpoint", "gc", "evaluation", "hook", "other"}) {
+    sum += parts->number(name).value_or(0);
+  }
+  EXPECT_NEAR(sum, 100, 0.01);
+  EXPECT_NEAR(*parts->number("other"), 10, 0.5);
+}
+
+TEST(Engine, LoaderAndCores) {
+  FakeRecording recording;
+  FakeJob{.steps = 600,
+          .workers = 2,
+          .batch_ms = 100,
+          .batch_cpu_ms = 90,
+          .compute_ms = 20,
+          .compute_cpu_ms = 20,
+          .cores = 8,
+          .outside_cores = 1}
+      .record(recording);
+  const FactTable facts = analyze({&recording});
+  const Fact* loader = facts.find("loader.summary");
+  ASSERT_NE(loader, nullptr);
+  EXPECT_EQ(loader->number("workers"), 2);
+  EXPECT_EQ(loader->number("workers_seen"), 2);
+  EXPECT_EQ(loader->number("in_process"), 0);
+  EXPECT_NEAR(*loader->number("batch_wall_ms"), 100, 1);
+  EXPECT_NEAR(*loader->number("batch_cpu_ms"), 90, 1);
+  const Fact* cores = facts.find("core_use.summary");
+  ASSERT_NE(cores, nullptr);
+  EXPECT_EQ(cores->number("usable_cores"), 8);
+  EXPECT_NEAR(*cores->number("main_cores"), 0.4, 0.02);
+  EXPECT_NEAR(*cores->number("loader_cores"), 1.8, 0.05);
+  EXPECT_NEAR(*cores->number("outside_cores"), 1, 0.05);
+  EXPECT_NEAR(*cores->number("busy_pct"), 40, 1);
+}
+
+TEST(Engine, NodesOfOneRunAreToldApart) {
+  FakeRecording first("n1");
+  FakeRecording second("n2");
+  FakeJob{.steps = 300, .workers = 1, .role = ProcessRole::kRank, .rank = 0}.record(first);
+  FakeJob{.steps = 300, .workers = 1, .compute_ms = 30, .role = ProcessRole::kRank, .rank = 1}.record(second);
+  const FactTable facts = analyze({&first, &second});
+  const auto steps = facts.all("steps.summary");
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_EQ(steps[0]->where.rank, 0);
+  EXPECT_EQ(steps[0]->where.node, "n1");
+  EXPECT_EQ(steps[1]->where.rank, 1);
+  EXPECT_EQ(facts.all("core_use.summary").size(), 2U);
+  EXPECT_EQ(facts.all("loader.summary").size(), 2U);
+}
+
+// Every fact and field that an analyzer makes is described by its spec.
+TEST(Engine, FactsAreWhatTheSpecsPromise) {
+  FakeRecording recording;
+  FakeJob{.steps = 300, .workers = 2}.record(recording);
+  std::map<std::string, std::set<std::string>, std::less<>> promised;
+  for (const AnalyzerSpec* spec : all_analyzers()) {
+    for (const FactSchema& schema : spec->produces) {
+      for (const FactField& field : schema.fields) promised[std::string(schema.kind)].insert(std::string(field.name));
+    }
+  }
+  const FactTable facts = analyze({&recording});
+  EXPECT_GT(facts.facts().size(), 6U);
+  for (const Fact& fact : facts.facts()) {
+    ASSERT_TRUE(promised.contains(fact.kind)) << fact.kind;
+    for (const auto& [name, value] : fact.fields) {
+      EXPECT_TRUE(promised.find(fact.kind)->second.contains(name)) << fact.kind << "." << name;
+    }
+  }
+}
+
+TEST(Engine, ARunWithoutAHookHasCoreFactsOnly) {
+  FakeRecording recording;
+  FakeJob{.steps = 300, .workers = 2, .has_hook = false}.record(recording);
+  const FactTable facts = analyze({&recording});
+  EXPECT_EQ(facts.find("steps.summary"), nullptr);
+  ASSERT_NE(facts.find("core_use.summary"), nullptr);
+  EXPECT_EQ(facts.find("core_use.summary")->number("steps_only"), 0);
+}
+
+}  // namespace
+}  // namespace hotlap

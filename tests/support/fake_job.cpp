@@ -1,0 +1,178 @@
+#include "support/fake_job.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.h"
+#include "base/format.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::int64_t kBeginNs = 1'000 * kNsPerS;
+constexpr std::int64_t kTickNs = 500 * kNsPerMs;
+
+std::int64_t ns(double ms) { return static_cast<std::int64_t>(ms * static_cast<double>(kNsPerMs)); }
+
+class Noise {
+ public:
+  explicit Noise(double width) : width_(width) {}
+  double next() {  // around 1
+    state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
+    const double unit = static_cast<double>(state_ >> 11U) / 9007199254740992.0;
+    return 1 + width_ * (2 * unit - 1);
+  }
+
+ private:
+  double width_;
+  std::uint64_t state_ = 42;
+};
+
+double wait_of(const FakeJob& job) {
+  if (job.wait_ms >= 0) return job.wait_ms;
+  if (job.workers == 0) return job.batch_ms;
+  return std::max(job.batch_ms / job.workers - job.compute_ms - job.other_ms, 0.2);
+}
+
+void record_steps(const FakeJob& job, std::uint32_t main, const std::vector<std::uint32_t>& loaders, FakeRecording& out,
+                  std::int64_t& end_ns) {
+  Noise noise(job.jitter);
+  std::int64_t t = kBeginNs;
+  for (std::int64_t i = 0; i < job.steps; ++i) {
+    const double slow = (i < job.warmup_steps ? 3 : 1) * noise.next();
+    const std::int64_t start = t;
+    const std::int64_t wait = ns(wait_of(job) * slow);
+    const double batch = job.batch_ms * noise.next();
+    const std::uint32_t maker = loaders.empty() ? main : loaders[static_cast<std::size_t>(i) % loaders.size()];
+    const std::int64_t made = loaders.empty() ? t : std::max(t + wait - ns(batch), kBeginNs);
+    const std::int64_t batch_ns = loaders.empty() ? wait - ns(0.1) : ns(batch);
+    const std::int64_t cpu = ns(job.batch_cpu_ms * static_cast<double>(batch_ns) / (job.batch_ms * kNsPerMs));
+    const bool ragged = job.ragged_every > 0 && (i + 1) % job.ragged_every == 0;
+    const std::int64_t samples = ragged ? job.batch_size / 4 : job.batch_size;
+    out.add_span({.start_ns = made,
+                  .duration_ns = batch_ns,
+                  .kind = SpanKind::kWorkerBatch,
+                  .process = maker,
+                  .value_a = cpu,
+                  .value_b = 1'000'000});
+    out.add_span({.start_ns = made,
+                  .duration_ns = batch_ns * 9 / 10,
+                  .kind = SpanKind::kWorkerFetch,
+                  .process = maker,
+                  .value_a = cpu * 9 / 10,
+                  .value_b = samples});
+    out.add_span({.start_ns = t,
+                  .duration_ns = wait,
+                  .kind = SpanKind::kDataWait,
+                  .process = main,
+                  .step = i,
+                  .value_a = samples,
+                  .value_b = 1'000'000});
+    t += wait;
+    const std::int64_t compute = ns(job.compute_ms * slow);
+    const auto part = [&](SpanKind kind, double share) {
+      const auto duration = static_cast<std::int64_t>(static_cast<double>(compute) * share);
+      out.add_span({.start_ns = t, .duration_ns = duration, .kind = kind, .process = main, .step = i});
+      t += duration;
+    };
+    part(SpanKind::kForward, 0.35);
+    part(SpanKind::kBackward, 0.55);
+    t += ns(job.other_ms * slow);
+    if (job.checkpoint_every > 0 && (i + 1) % job.checkpoint_every == 0) {
+      out.add_span({.start_ns = t,
+                    .duration_ns = ns(job.checkpoint_ms),
+                    .kind = SpanKind::kCheckpoint,
+                    .process = main,
+                    .step = i});
+      t += ns(job.checkpoint_ms);
+    }
+    part(SpanKind::kOptimizer, 0.1);
+    out.add_span({.start_ns = start,
+                  .duration_ns = t - start,
+                  .kind = SpanKind::kStep,
+                  .process = main,
+                  .step = i,
+                  .value_a = samples});
+    out.add_span({.start_ns = start,
+                  .duration_ns = 15 * kNsPerUs,
+                  .kind = SpanKind::kHook,
+                  .process = main,
+                  .step = i,
+                  .value_a = 0,
+                  .value_b = 1});
+  }
+  end_ns = t;
+}
+
+}  // namespace
+
+double FakeJob::step_ms() const { return wait_of(*this) + compute_ms + other_ms; }
+
+void FakeJob::record(FakeRecording& out) const {
+  const std::string label = role == ProcessRole::kRank ? format("rank {}", rank) : "main";
+  const std::uint32_t main = out.add_process({.pid = 100,
+                                              .role = role,
+                                              .index = rank,
+                                              .start_ns = kBeginNs - kNsPerS,
+                                              .command = "python3 train.py",
+                                              .has_hook = has_hook});
+  std::vector<std::uint32_t> loaders;
+  for (std::int32_t w = 0; w < workers; ++w) {
+    loaders.push_back(out.add_process({.pid = 200 + w,
+                                       .role = ProcessRole::kLoader,
+                                       .index = w,
+                                       .parent = main,
+                                       .start_ns = kBeginNs,
+                                       .command = "python3 train.py",
+                                       .has_hook = has_hook}));
+  }
+  std::int64_t end_ns = kBeginNs + ns(step_ms()) * steps;
+  if (has_hook) {
+    out.add_event({kBeginNs - kNsPerS, EventKind::kPhase, 0, "initialisation"});
+    out.add_event({kBeginNs, EventKind::kPhase, 0, "training"});
+    out.add_attribute(format("process.{}.loader", label),
+                      format(R"({{"known": true, "num_workers": {}, "batch_size": {}, "prefetch_factor": {}, )"
+                             R"("persistent_workers": true, "pin_memory": false, "dataset": "Images"}})",
+                             workers, batch_size, workers > 0 ? "2" : "null"));
+    out.add_attribute(format("process.{}.step_source", label), "optimizer");
+    record_steps(*this, main, loaders, out, end_ns);
+  }
+
+  // Cores in use: the training process, the workers, others.
+  const double step = step_ms();
+  const double in_main = (compute_cpu_ms + other_ms + (workers == 0 ? batch_cpu_ms : 0)) / step;
+  const double in_loaders = workers == 0 ? 0 : batch_cpu_ms / step;
+  const double busy = std::min(in_main + in_loaders + outside_cores, static_cast<double>(cores));
+  const auto counter = [&](const std::string& metric, const std::string& instance, std::int64_t t, double per_s,
+                           double scale) {
+    const double seconds = static_cast<double>(t - kBeginNs) / static_cast<double>(kNsPerS);
+    out.add_sample(metric, instance, MetricKind::kCounter, scale,
+                   {t, Value::of(static_cast<std::uint64_t>(1'000'000 + std::max(seconds, 0.0) * per_s / scale))});
+  };
+  const auto gauge = [&](const std::string& metric, std::int64_t t, double value) {
+    out.add_sample(metric, "", MetricKind::kGauge, 1, {t, Value::of(value)});
+  };
+  for (std::int64_t t = kBeginNs; t <= end_ns + kTickNs; t += kTickNs) {
+    counter("cpu.busy.seconds", "", t, busy, 1e-6);
+    counter("cpu.steal.seconds", "", t, 0, 1e-6);
+    double rest = busy;
+    for (std::int32_t core = 0; core < cores; ++core) {
+      // The busiest first: a thread stays where it is.
+      const double use = std::min(rest, 1.0);
+      rest -= use;
+      counter("cpu.core.busy.seconds", format("core {}", core), t, use, 1e-6);
+    }
+    counter("process.cpu.seconds", label, t, in_main, 1e-9);
+    counter("process.main_thread.cpu.seconds", label, t, std::min(in_main, 1.0), 1e-9);
+    if (has_threads)
+      counter("process.thread.cpu.seconds", label + "/thread " + main_thread, t, std::min(in_main, 1.0), 1e-9);
+    for (std::int32_t w = 0; w < workers; ++w) {
+      counter("process.cpu.seconds", format("loader {}", w), t, in_loaders / workers, 1e-9);
+    }
+    gauge("cpu.count", t, cores);
+    gauge("cpu.usable.cores", t, cores);
+    gauge("cpu.runnable", t, std::max(busy, 1.0));
+  }
+}
+
+}  // namespace hotlap

@@ -1,0 +1,38 @@
+#pragma once
+// A training job as the hook and the collectors would record it, made of a few numbers. Deterministic.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "support/fake_recording.h"
+
+namespace hotlap {
+
+struct FakeJob {
+  std::int64_t steps = 400;
+  std::int32_t workers = 0;    // of the loader; 0: batches are made in the training process
+  double batch_ms = 60;        // worker time per batch
+  double batch_cpu_ms = 58;    // its CPU time
+  double compute_ms = 20;      // forward, backward, optimizer
+  double compute_cpu_ms = 20;  // CPU time of the training process meanwhile
+  double other_ms = 0;         // of the step, on the training thread and measured by nobody
+  double wait_ms = -1;         // of a step; -1: what follows from workers and compute
+  double jitter = 0.02;        // of single times
+  std::int32_t cores = 4;
+  double outside_cores = 0;  // used by others
+  std::int32_t batch_size = 32;
+  std::int64_t ragged_every = 0;  // each so many steps a short batch
+  double checkpoint_ms = 0;       // each checkpoint_every steps
+  std::int64_t checkpoint_every = 0;
+  std::int64_t warmup_steps = 1;  // steps of three times the length
+  bool has_hook = true;
+  bool has_threads = true;
+  std::string main_thread = "python3";
+  ProcessRole role = ProcessRole::kMain;
+  std::int32_t rank = -1;
+
+  double step_ms() const;  // of a typical step
+  void record(FakeRecording& out) const;
+};
+
+}  // namespace hotlap
