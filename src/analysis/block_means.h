@@ -1,7 +1,8 @@
 #pragma once
-// A mean with an interval that can be trusted although neighbouring steps depend on each other (a slow disk stays slow for
-// a while, loader workers deliver in bursts): means of consecutive blocks are nearly independent, single steps are not.
-// At most kBlocksMax blocks; when they are full, neighbours are joined and blocks become twice as long.
+// A mean with an interval that can be trusted although neighbouring steps depend on each other (a slow disk stays
+// slow for a while, loader workers deliver in bursts): means of consecutive blocks are nearly independent, single
+// steps are not. At most kBlocksMax blocks; when they are full, neighbours are joined and blocks become twice as
+// long.
 #include <cstdint>
 #include <optional>
 #include <vector>

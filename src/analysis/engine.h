@@ -1,7 +1,7 @@
 #pragma once
-// Feeds the analyzers from a run's recordings. Each recording keeps a cursor, so that a live run is read on and a finished
-// one is read once, by the same code and with the same facts: what an analyzer sees of one series, or of the spans, comes
-// in the same order however the reading is cut.
+// Feeds the analyzers from a run's recordings. Each recording keeps a cursor, so that a live run is read on and a
+// finished one is read once, by the same code and with the same facts: what an analyzer sees of one series, or of
+// the spans, comes in the same order however the reading is cut.
 //
 // Confined to one thread. Bounded memory whatever the length of the run: samples are read in windows, analyzers are
 // bounded by contract.
@@ -75,8 +75,8 @@ class RunAnalysis {
   // `run` outlives it. `specs`: all_analyzers(), or a test's own.
   RunAnalysis(const RunInfo& run, std::span<const AnalyzerSpec* const> specs) : run_(run), specs_(specs) {}
 
-  // Takes up recordings not seen before and reads on in all. A recording that cannot be read any more keeps what it gave;
-  // the first such error is returned after the others were read.
+  // Takes up recordings not seen before and reads on in all. A recording that cannot be read any more keeps what it
+  // gave; the first such error is returned after the others were read.
   Result<void> advance(std::span<RecordingReader* const> recordings);
   void finish();
   // The facts as they are now.

@@ -50,8 +50,9 @@ struct PartTime {
   bool is_unknown = false;  // an end was not seen
 };
 
-// The time of each part inside a step. A span inside another one is taken from the outer: a collection during backward is
-// not backward. Forward and optimizer are sums that begin at their first call, so containment is by start only.
+// The time of each part inside a step. A span inside another one is taken from the outer: a collection during
+// backward is not backward. Forward and optimizer are sums that begin at their first call, so containment is by
+// start only.
 class PartTimes {
  public:
   void add(const Span& span, Part part, std::int64_t end_ns) {

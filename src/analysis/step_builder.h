@@ -1,11 +1,11 @@
 #pragma once
-// Puts spans together to steps, per process. Spans come in the order in which they were recorded, of all processes mixed;
-// steps come out per process in time order, each once. What comes out depends on that order only, not on how the spans
-// were cut into calls: live and offline give the same.
+// Puts spans together to steps, per process. Spans come in the order in which they were recorded, of all processes
+// mixed; steps come out per process in time order, each once. What comes out depends on that order only, not on how
+// the spans were cut into calls: live and offline give the same.
 //
-// A step is cut by its kStep span; its parts are the spans of the same process that begin inside it. A step is held back
-// until the next one of its process, since some parts are recorded after it. Where a process waits for data but never
-// has a step, its steps are inferred from the waits.
+// A step is cut by its kStep span; its parts are the spans of the same process that begin inside it. A step is held
+// back until the next one of its process, since some parts are recorded after it. Where a process waits for data
+// but never has a step, its steps are inferred from the waits.
 //
 // Bounded: kProcessesMax processes, kPendingMax spans each; what is beyond is counted.
 #include <cstdint>

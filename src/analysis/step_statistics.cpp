@@ -6,7 +6,8 @@
 namespace hotlap {
 namespace {
 
-// A batch is ragged below this share of a full one. Where more than kVariableShare of the steps are, batches simply vary.
+// A batch is ragged below this share of a full one. Where more than kVariableShare of the steps are, batches simply
+// vary.
 constexpr double kRaggedBelow = 0.9;
 constexpr double kVariableShare = 0.2;
 constexpr std::size_t kSettleWindowMin = 8;

@@ -1,9 +1,10 @@
 #pragma once
-// The steps of one process in bounded memory, split into what is typical and what is not: warm-up, steps that begin an
-// epoch by starting a loader, a ragged last batch, and steps with the hook switched off. The same for any chunking.
+// The steps of one process in bounded memory, split into what is typical and what is not: warm-up, steps that begin
+// an epoch by starting a loader, a ragged last batch, and steps with the hook switched off. The same for any
+// chunking.
 //
-// Warm-up: the first kHeadMax steps are kept whole; they are warm-up up to the last one that compiled, and further while
-// their running mean is more than kSettled away from that of what follows. At most half of the steps.
+// Warm-up: the first kHeadMax steps are kept whole; they are warm-up up to the last one that compiled, and further
+// while their running mean is more than kSettled away from that of what follows. At most half of the steps.
 #include <array>
 #include <cstdint>
 #include <optional>

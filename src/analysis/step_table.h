@@ -1,6 +1,6 @@
 #pragma once
-// The steps of every training process of a run, with what tells the processes apart. Used by each analyzer that speaks of
-// steps; what they say is about the same typical steps therefore.
+// The steps of every training process of a run, with what tells the processes apart. Used by each analyzer that
+// speaks of steps; what they say is about the same typical steps therefore.
 #include <cstdint>
 #include <map>
 #include <span>

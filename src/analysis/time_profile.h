@@ -1,7 +1,7 @@
 #pragma once
-// How an amount is spread over time, in bounded memory, so that it can be asked for a window that is known only later (the
-// steady part of a run). Buckets become twice as wide when there are too many. Order and chunking of what is added do not
-// matter.
+// How an amount is spread over time, in bounded memory, so that it can be asked for a window that is known only
+// later (the steady part of a run). Buckets become twice as wide when there are too many. Order and chunking of
+// what is added do not matter.
 #include <cstdint>
 #include <functional>
 #include <optional>

@@ -1,5 +1,5 @@
-// Where the time of a typical step goes. The parts and "other" add up to 100 %; a part that the hook does not measure is
-// absent and its time is inside "other".
+// Where the time of a typical step goes. The parts and "other" add up to 100 %; a part that the hook does not
+// measure is absent and its time is inside "other".
 #include <algorithm>
 #include <array>
 

@@ -1,5 +1,5 @@
-// How the cores that the job may use were used during its typical steps: overall, by role, by core and by thread, since a
-// single full core hides behind a low average.
+// How the cores that the job may use were used during its typical steps: overall, by role, by core and by thread,
+// since a single full core hides behind a low average.
 #include <algorithm>
 #include <array>
 #include <map>

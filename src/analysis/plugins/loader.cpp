@@ -1,5 +1,5 @@
-// What a batch costs where it is made: wall and CPU time per batch, its parts, how busy the workers are, and the loader's
-// settings. Batches are made in worker processes, or inside next() when there are none.
+// What a batch costs where it is made: wall and CPU time per batch, its parts, how busy the workers are, and the
+// loader's settings. Batches are made in worker processes, or inside next() when there are none.
 #include <algorithm>
 #include <array>
 #include <cmath>

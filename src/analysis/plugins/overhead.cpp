@@ -1,5 +1,5 @@
-// What the recording itself costs, measured in the run: the hook's own time, the recorder's CPU time, and, where the hook
-// was switched off and on in blocks, the difference in step time.
+// What the recording itself costs, measured in the run: the hook's own time, the recorder's CPU time, and, where
+// the hook was switched off and on in blocks, the difference in step time.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,4 +1,5 @@
-// How long steps take: warm-up, loader starts, ragged batches and steps without the hook kept apart from the typical ones.
+// How long steps take: warm-up, loader starts, ragged batches and steps without the hook kept apart from the
+// typical ones.
 #include <array>
 #include <cmath>
 
