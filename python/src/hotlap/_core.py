@@ -17,9 +17,9 @@ now = time.monotonic_ns
 # How sure an event makes us that its thread is the one that trains.
 BY_WAIT, BY_FORWARD, BY_UPDATE = 1, 2, 3
 # Events: (code, start, end, …).
-WAITED, EXHAUSTED, FORWARD, BACKWARD, OPTIMIZER, PROGRAM_STEP, FETCHED, SPAN, COUNT, ITERATOR = range(10)
-# Bits of FORWARD: the module's own flag, gradients on, it has parameters.
-TRAINING, GRAD, PARAMETERS = 1, 2, 4
+WAITED, EXHAUSTED, FORWARD, BACKWARD, OPTIMIZER, PROGRAM_STEP, FETCHED, SPAN, COUNT, ITERATOR, TAKEN_OVER = range(11)
+# Bits of FORWARD: the module's own flag, gradients on, it has parameters, called by an optimizer's closure.
+TRAINING, GRAD, PARAMETERS, IN_OPTIMIZER = 1, 2, 4, 8
 BUSY, OFF = 1, 2           # of `busy`
 EVENT_NS = 700             # what an adapter's wrapper costs outside drain(), seen in a loop of small steps
 EVENTS_MAX = 4096
@@ -38,7 +38,7 @@ class Core:
         self.discovery = None   # the module adapter, told when the first steps are over
         self.at_end = []        # adapters' functions for an orderly end
         self.handlers = [self.waited, self.exhausted, self.forward, self.backward, self.optimizer, self.program_step,
-                         self.fetched, self.other_span, self.count, self.iterator]
+                         self.fetched, self.other_span, self.count, self.iterator, self.taken_over]
         self.reset()
 
     def reset(self, child=False):
@@ -49,6 +49,7 @@ class Core:
         self.thread = None
         self.thread_number = 0
         self.thread_rank = 0
+        self.in_main_thread = True
         self.busy = 0           # BUSY: inside something measured as a whole; OFF: by command or in a shadow block
         self.no_phases = False  # forward and backward were shed
         self.optimizer_depth = 0
@@ -65,6 +66,7 @@ class Core:
         self.forward_since_batch = False
         self.last_iterator = None
         self.pending = None     # a wait that is not yet known to be for training or evaluation
+        self.unsure = False     # a forward without gradients used it, and no loader is known for training yet
         self.train_loader = None
         self.last_wait_step = -10
         self.samples = self.tokens = -1
@@ -72,7 +74,7 @@ class Core:
         self.forward_ns = self.forward_calls = 0
         self.forwards = self.forwards_ever = 0
         self.backwards = self.backwards_ever = 0
-        self.after_backward_ns = 0
+        self.after_backward_ns = self.gap_end_ns = 0
         self.nested = []        # (start, duration) of forwards and backwards in this step: an optimizer's closure calls them
         self.evaluating = False
         self.eval_start = self.eval_last = self.eval_batches = 0
@@ -97,6 +99,10 @@ class Core:
                 self.thread_rank = rank
             return True
         if self.thread is None or rank > self.thread_rank or not self.alive(self.thread):
+            if self.thread is not None:
+                self.events.append((TAKEN_OVER,))
+            threading = sys.modules.get("threading")
+            self.in_main_thread = threading is None or ident == threading.main_thread().ident
             self.thread, self.thread_rank, self.busy = ident, rank, self.busy & OFF
             self.thread_number = self.recorder.thread()
             return True
@@ -153,6 +159,8 @@ class Core:
     def waited(self, event):
         """next() gave a batch."""
         _, start, end, iterator, loader, samples, size, tokens, depth = event
+        if self.unsure:
+            self.was_evaluation()
         if self.forward_start is not None:
             self.close_forward()
         self.loader_boundary(iterator, start)
@@ -169,15 +177,28 @@ class Core:
         if depth >= 0:
             self.recorder.count(self.recorder.name("loader.queue_depth"), depth, self.step_now(), start)
 
+    def taken_over(self, _):
+        """A thread turned out to be the training one; what another one only waited for is not its own."""
+        self.pending, self.unsure, self.batch_open, self.last_iterator = None, False, False, None
+        self.candidates = []
+        self.samples = self.tokens = -1
+        self.forward_start = None
+        self.last_wait_step = -10
+        if not self.index:
+            self.start_ns = None
+
     def loader_boundary(self, iterator, t):
         """Without an optimizer a batch is a step, once something was done with it."""
         if self.batch_open and self.source in (0, _wire.STEP_BY_LOADER) and (
-                self.forward_since_batch or (not self.forwards_ever and iterator == self.last_iterator)):
+                self.forward_since_batch or (
+                    not self.forwards_ever and iterator == self.last_iterator and self.in_main_thread)):
             self.loader_step(t)
 
     def exhausted(self, event):
         """next() said that there is no more."""
         _, start, end, iterator, loader = event
+        if self.unsure:
+            self.was_evaluation()
         if self.forward_start is not None:
             self.close_forward()
         self.loader_boundary(iterator, start)
@@ -200,7 +221,7 @@ class Core:
 
     def settle_pending(self, evaluating):
         start, duration, samples, size, tokens, loader = self.pending
-        self.pending = None
+        self.pending, self.unsure = None, False
         step = self.index
         if evaluating and not self.inference():
             step = -1
@@ -238,6 +259,8 @@ class Core:
             evaluating = not (self.eval_mode_trains and bits & GRAD)
         elif not bits & GRAD:
             evaluating = pending[5] is not self.train_loader if pending is not None else self.evaluating
+            if evaluating and not self.evaluating and self.train_loader is None and not self.inference():
+                self.unsure, evaluating, pending = True, False, None  # the next backward or batch will tell
         else:
             evaluating = self.evaluating and pending is None and not bits & PARAMETERS
         if evaluating is not self.evaluating:
@@ -247,7 +270,7 @@ class Core:
         if self.start_ns is None:
             self.start_ns = start
         if self.forward_start is None:
-            if pending is None and not evaluating:
+            if self.pending is None and not evaluating and (not bits & IN_OPTIMIZER or not self.forwards):
                 self.wait_before_forward(start)
             self.forward_start = start
         duration = end - start
@@ -261,7 +284,7 @@ class Core:
             self.eval_last = end
         else:
             self.forwards += 1
-            if self.phase == _wire.PHASE_INITIALISATION:
+            if self.phase == _wire.PHASE_INITIALISATION and not self.unsure:
                 self.enter_phase(_wire.PHASE_TRAINING, start)
         if self.forward_calls >= FORWARD_CALLS_MAX:
             self.close_forward()
@@ -290,6 +313,7 @@ class Core:
         if not self.loader_unknown_said:
             self.loader_unknown_said = True
             self.recorder.info("loader", {"known": False, "text": "loader unknown: the gap before forward counts as wait"})
+        self.gap_end_ns = start
         self.span(_wire.DATA_WAIT, begin, start - begin, self.recorder.name("before forward (loader unknown)"), self.index,
                   -1, -1, _wire.WAIT_BEFORE_FORWARD)
 
@@ -325,6 +349,18 @@ class Core:
         self.evaluating = evaluating
         self.enter_phase(_wire.PHASE_EVALUATION if evaluating else _wire.PHASE_TRAINING, t)
 
+    def was_evaluation(self):
+        """Forwards without gradients on a batch that nothing else was done with."""
+        t = self.pending[0]
+        self.eval_start, self.eval_last, self.eval_batches = t, self.last_event_ns, 0
+        self.evaluating = True
+        self.enter_phase(_wire.PHASE_EVALUATION, t)
+        last = self.last_event_ns
+        self.settle_pending(True)
+        self.close_forward()
+        self.eval_last = max(self.eval_last, last)
+        self.forwards = 0
+
     def end_evaluation(self):
         self.span(_wire.EVALUATION, self.eval_start, self.eval_last - self.eval_start, 0, -1, self.eval_batches, -1)
         if not self.forwards and not self.backwards:
@@ -349,11 +385,11 @@ class Core:
             self.settle_pending(False)
         if self.forward_start is not None:
             self.close_forward()
-        if self.start_ns is None:
+        if self.start_ns is None or (not self.index and start < self.start_ns):
             self.start_ns = start
         if self.phase == _wire.PHASE_INITIALISATION:
             self.enter_phase(_wire.PHASE_TRAINING, self.start_ns)
-        own = end - start
+        own = end - max(start, self.gap_end_ns)  # in a closure the gap before forward reaches into it
         for nested_start, duration in reversed(self.nested):
             if nested_start < start:
                 break
@@ -368,7 +404,7 @@ class Core:
             self.optimizer_group(key, end)
         elif self.source != _wire.STEP_BY_PROGRAM:
             self.source = _wire.STEP_BY_OPTIMIZER
-            self.candidates = []
+            self.take_back_candidates()
             self.optimizer_group(key, end)
 
     def optimizer_group(self, key, end):
@@ -415,6 +451,15 @@ class Core:
         if len(self.candidates) >= CANDIDATES_MAX:
             self.believe_candidates()
 
+    def take_back_candidates(self):
+        """The batches so far were accumulated for this first update."""
+        if self.candidates:
+            self.start_ns = self.candidates[0][0]
+            for _, _, samples, tokens in self.candidates:
+                self.samples = max(self.samples, 0) + samples if samples >= 0 else self.samples
+                self.tokens = max(self.tokens, 0) + tokens if tokens >= 0 else self.tokens
+            self.candidates = []
+
     def believe_candidates(self):
         self.source = _wire.STEP_BY_LOADER
         candidates, self.candidates = self.candidates, []
@@ -449,7 +494,7 @@ class Core:
         self.index = index + 1
         self.start_ns = end
         self.samples = self.tokens = -1
-        self.forwards = self.backwards = self.after_backward_ns = 0
+        self.forwards = self.backwards = self.after_backward_ns = self.gap_end_ns = 0
         self.nested.clear()
         self.skipped = False
         self.steps_since += 1
@@ -528,6 +573,8 @@ class Core:
     def at_exit(self):
         """The interpreter ends in order."""
         self.drain()
+        if self.unsure:
+            self.was_evaluation()
         if self.pending is not None:
             self.settle_pending(self.evaluating)
         self.close_forward()

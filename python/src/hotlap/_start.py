@@ -63,8 +63,12 @@ def say_off(code, detail):
 
 def start(package):
     """Once per process (its callers see to that). `package` is the folder of the hotlap package."""
-    if not wanted() or ring_folder_fault(os.environ["HOTLAP_RING_DIR"]) is not None:
-        return  # a folder that is not ours takes no reason either; the recorder knows that it made it
+    if not wanted():
+        return
+    fault = ring_folder_fault(os.environ["HOTLAP_RING_DIR"])
+    if fault is not None:
+        say_off("ring-folder", fault)
+        return
     try:
         os.close(os.open(ring_base() + ".on", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
     except OSError:

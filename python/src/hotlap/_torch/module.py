@@ -5,7 +5,7 @@ import functools
 import time
 from _thread import get_ident
 
-from hotlap._core import BACKWARD, BY_FORWARD, BY_UPDATE, FORWARD, GRAD, PARAMETERS, TRAINING
+from hotlap._core import BACKWARD, BY_FORWARD, BY_UPDATE, FORWARD, GRAD, IN_OPTIMIZER, PARAMETERS, TRAINING
 from hotlap._torch import is_compiling_of
 
 now = time.monotonic_ns
@@ -126,7 +126,7 @@ class Roots:
             if not parameters:
                 parameters.append(has_parameters(self))
             append((FORWARD, start, end, parameters[0] + (TRAINING if self.training else 0) + (
-                GRAD if is_grad_enabled() else 0)))
+                GRAD if is_grad_enabled() else 0) + (IN_OPTIMIZER if core.optimizer_depth else 0)))
             return result
 
         return __call__
@@ -155,7 +155,8 @@ def wrap_backward(torch, core):
     def backward(*args, **kwargs):
         if is_compiling is not None and is_compiling():
             return plain_backward(*args, **kwargs)
-        mine = not (core.busy or core.no_phases) and (get_ident() == core.thread or core.is_training_thread(BY_UPDATE))
+        mine = not (core.busy or core.no_phases) and (
+            (get_ident() == core.thread and core.thread_rank == BY_UPDATE) or core.is_training_thread(BY_UPDATE))
         start = now()
         try:
             if not mine:

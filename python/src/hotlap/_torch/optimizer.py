@@ -65,7 +65,8 @@ def wrapped_step(plain_step, core, is_compiling):
     def step(self, *args, **kwargs):
         if is_compiling is not None and is_compiling():
             return plain_step(self, *args, **kwargs)
-        mine = (get_ident() == core.thread or core.is_training_thread(BY_UPDATE)) and not core.optimizer_depth
+        mine = (
+            (get_ident() == core.thread and core.thread_rank == BY_UPDATE) or core.is_training_thread(BY_UPDATE)) and not core.optimizer_depth
         start = now()
         try:
             if not mine:
