@@ -1,0 +1,82 @@
+// Record a job: the main command.
+#include <array>
+#include <ostream>
+
+#include "base/clock.h"
+#include "cli/command.h"
+#include "record/recorder.h"
+#include "record/supervisor.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::array kFlags{
+    FlagSpec{.name = "--name",
+             .type = FlagType::kText,
+             .placeholder = "NAME",
+             .help = "name of the run; default: the script's"},
+    FlagSpec{.name = "--interval",
+             .type = FlagType::kDuration,
+             .placeholder = "500ms",
+             .help = "between samples",
+             .min = static_cast<double>(kIntervalNsMin),
+             .max = static_cast<double>(kIntervalNsMax)},
+    FlagSpec{.name = "--price",
+             .type = FlagType::kNumber,
+             .placeholder = "USD/H",
+             .help = "what the machine costs per hour",
+             .min = 0,
+             .max = 1e6},
+    FlagSpec{.name = "--instance", .type = FlagType::kText, .placeholder = "TYPE", .help = "type of the machine"},
+    FlagSpec{
+        .name = "--grace",
+        .type = FlagType::kDuration,
+        .placeholder = "30s",
+        .help = "kill the job when it has not ended so long after SIGTERM, or at a second SIGTERM; default: never"},
+    FlagSpec{.name = "--download",
+             .type = FlagType::kText,
+             .placeholder = "CMD",
+             .help = "run CMD (by /bin/sh) before the job, as a phase of its own; if it fails the job is not started"},
+    FlagSpec{.name = "--upload",
+             .type = FlagType::kText,
+             .placeholder = "CMD",
+             .help = "run CMD (by /bin/sh) after the job, as a phase of its own"},
+    FlagSpec{.name = "--run-id",
+             .type = FlagType::kText,
+             .placeholder = "ID",
+             .help = "joins the recordings of several nodes"},
+    FlagSpec{.name = "--no-hook", .help = "record the machine only, nothing inside Python"},
+    FlagSpec{.name = "--quiet", .help = "print nothing"}};
+constexpr std::array kPositionals{
+    PositionalSpec{.name = "COMMAND", .help = "the job's own command line", .is_required = true, .takes_rest = true}};
+
+Result<int> run(const Args& args, Streams&) {
+  RunOptions options;
+  options.command = args.positional("COMMAND");
+  options.name = args.text("--name");
+  options.run_id = args.text("--run-id");
+  options.interval_ns = args.duration_ns("--interval").value_or(kIntervalNsDefault);
+  if (const auto price = args.number("--price")) options.price = Price{.per_hour = *price, .source = "--price"};
+  options.instance_type = args.text("--instance");
+  options.grace_ns = args.duration_ns("--grace");
+  options.download = args.text("--download");
+  options.upload = args.text("--upload");
+  options.wants_hook = !args.has("--no-hook");
+  options.is_quiet = args.has("--quiet");
+  return run_supervised(options);
+}
+
+}  // namespace
+
+extern constinit const CommandSpec command_run{
+    .name = "run",
+    .summary = "Run a training job and record it.",
+    .example = "hotlap run -- python train.py --epochs 3",
+    .help =
+        "The job's exit code, output, terminal and signals stay its own. What hotlap says goes to stderr, marked "
+        "\"hotlap:\".",
+    .flags = kFlags,
+    .positionals = kPositionals,
+    .run = run};
+
+}  // namespace hotlap

@@ -1,0 +1,322 @@
+#include "record/hook_rings.h"
+
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <set>
+#include <utility>
+
+#include "base/format.h"
+#include "base/host.h"
+#include "base/log.h"
+#include "base/text.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::size_t kNamesMax = 65'536;
+constexpr std::size_t kNameBytesMax = 512;
+constexpr std::size_t kInfoBytesMax = 16 * 1024;
+constexpr std::size_t kUserCountsMax = 1'000;  // names of hotlap.count() that become series
+constexpr std::int64_t kAlivePeriodNs = kNsPerS;
+constexpr std::int64_t kLivePeriodNs = kNsPerS;
+
+enum HookMetric : std::uint16_t { kUserCount, kOwnTime, kStepsEnded, kPartsShed };
+constexpr std::array kHookMetrics{
+    MetricDesc{.name = "hook.user.value", .unit = "1", .help = "What the program passed to hotlap.count(), by name."},
+    MetricDesc{.name = "hook.own_time.ns",
+               .unit = "ns",
+               .kind = MetricKind::kCounter,
+               .help = "Time that the hook itself took in the process.",
+               .min_period_ns = kLivePeriodNs},
+    MetricDesc{.name = "hook.steps",
+               .unit = "{step}",
+               .kind = MetricKind::kCounter,
+               .help = "Steps that have ended.",
+               .min_period_ns = kLivePeriodNs},
+    MetricDesc{.name = "hook.parts_shed",
+               .unit = "1",
+               .help = "Bit set of what the hook no longer measures to stay cheap.",
+               .min_period_ns = kLivePeriodNs}};
+
+std::string_view step_source(std::uint8_t flags) {
+  switch (flags & kStepSourceMask) {
+    case kStepByOptimizer: return "optimizer";
+    case kStepByLoader: return "loader";
+    case kStepByProgram: return "program";
+    default: return "unknown";
+  }
+}
+
+}  // namespace
+
+constinit const CollectorSpec kHookSpec{
+    .name = "hook", .summary = "What the hooks in the job's Python processes say.", .metrics = kHookMetrics};
+
+struct HookRings::Ring {
+  explicit Ring(RingReader opened) : reader(std::move(opened)) {}
+  RingReader reader;
+  RingFileName id;
+  HookPlace place;
+  std::uint32_t slot = 0;
+  std::vector<std::uint32_t> names{0};  // by the process's own id
+  RingCounters counted;
+  std::uint64_t dropped_counted = 0;
+  bool has_refused_counts = false;
+  std::map<std::uint32_t, std::pair<double, SeriesHandle>> user_counts;  // by name id: the last value of the tick
+  std::set<std::uint32_t> user_counts_new;  // passed since the last tick: several values of one tick are sampled once
+  std::string_view step_source;
+  bool waits_are_inferred = false;
+  std::int64_t next_alive_check_ns = 0;
+  std::int64_t next_live_sample_ns = 0;
+  std::array<SeriesHandle, kHookMetrics.size()> series{};
+};
+
+// Turns the records of one ring into the batch.
+class HookRings::Visitor final : public RecordVisitor {
+ public:
+  Visitor(HookRings& rings, Ring& ring, std::int64_t t_ns, bool leads, Batch& out)
+      : rings_(rings), ring_(ring), t_ns_(t_ns), leads_(leads), out_(out) {}
+
+  void on_span(const Span& span, std::uint8_t flags) override {
+    if (span.kind == SpanKind::kStep) note_step(span, flags);
+    if (span.kind == SpanKind::kDataWait && (flags & kWaitBeforeForward) != 0 &&
+        !std::exchange(ring_.waits_are_inferred, true)) {
+      attribute("wait_source", "gap before forward");
+    }
+    Span& copy = out_.spans.emplace_back(span);
+    copy.process = ring_.slot;
+    copy.name = name(span.name);
+  }
+
+  void on_name(std::uint32_t id, std::string_view text_untrusted) override {
+    if (id == 0 || id > kNamesMax) return;
+    if (ring_.names.size() <= id) ring_.names.resize(std::size_t{id} + 1, 0);
+    ring_.names[id] = rings_.intern(text_untrusted, out_);
+  }
+
+  void on_info(std::int64_t, std::string_view key_untrusted, std::string_view json_untrusted) override {
+    attribute(strip_control(to_valid_utf8(key_untrusted.substr(0, kNameBytesMax))),
+              to_valid_utf8(json_untrusted.substr(0, kInfoBytesMax)));
+  }
+
+  void on_count(std::uint32_t id, std::int64_t, double value, std::int64_t) override {
+    const std::uint32_t number = name(id);
+    const auto found = ring_.user_counts.find(number);
+    if (found == ring_.user_counts.end() && ring_.user_counts.size() >= kUserCountsMax) {
+      if (!std::exchange(ring_.has_refused_counts, true)) out_.losses.push_back({"record.series_refused", 1});
+      return;
+    }
+    ring_.user_counts[number].first = value;
+    ring_.user_counts_new.insert(number);
+  }
+
+  void on_phase(std::int64_t t_ns, std::uint32_t phase, std::int64_t) override {
+    if (!leads_ || phase > static_cast<std::uint32_t>(Phase::kUploading)) return;
+    const auto told = static_cast<Phase>(phase);
+    if (told == rings_.progress_.phase) return;
+    rings_.progress_.phase = told;
+    out_.events.push_back({t_ns, EventKind::kPhase, 0, std::string(to_string(told))});
+  }
+
+  void on_process(const ProcessRecord& process) override {
+    ring_.place.role = static_cast<ProcessRole>(process.role);
+    ring_.place.rank = process.rank;
+    ring_.place.worker_id = process.worker_id;
+    rings_.announce(ring_, t_ns_, out_);
+  }
+
+  void on_end(std::int64_t, std::uint32_t) override {}
+
+ private:
+  std::uint32_t name(std::uint32_t id) const { return id < ring_.names.size() ? ring_.names[id] : 0; }
+
+  void attribute(std::string_view key, std::string_view text) {
+    out_.attributes.emplace_back(format("process.{}.{}", rings_.tree_.label_of(ring_.slot), key), text);
+  }
+
+  void note_step(const Span& span, std::uint8_t flags) {
+    if (leads_) {
+      rings_.progress_.steps = std::max(rings_.progress_.steps, span.step + 1);
+      rings_.progress_.last_step_end_ns = span.start_ns + std::max<std::int64_t>(0, span.duration_ns);
+    }
+    const std::string_view source = step_source(flags);
+    if (source == ring_.step_source) return;
+    ring_.step_source = source;
+    attribute("step_source", source);
+  }
+
+  HookRings& rings_;
+  Ring& ring_;
+  std::int64_t t_ns_;
+  bool leads_;
+  Batch& out_;
+};
+
+HookRings::HookRings(std::filesystem::path folder, std::uint32_t owner_uid, JobTree& tree, SeriesTable& series)
+    : folder_(std::move(folder)), owner_uid_(owner_uid), tree_(tree), series_(series) {
+  if (folder_.empty()) return;
+  inotify_fd_ = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  // Without inotify (its watches are limited per user) the folder is listed at each tick.
+  if (inotify_fd_ >= 0 && ::inotify_add_watch(inotify_fd_, folder_.c_str(), IN_MOVED_TO | IN_CLOSE_WRITE) < 0) {
+    ::close(std::exchange(inotify_fd_, -1));
+  }
+}
+
+HookRings::~HookRings() {
+  if (inotify_fd_ >= 0) ::close(inotify_fd_);
+}
+
+void HookRings::poll(std::int64_t t_ns, Batch& out) {
+  if (folder_.empty()) return;
+  find_files(t_ns, out);
+  for (auto ring = rings_.begin(); ring != rings_.end();) {
+    // Asked before the last read: what an ended process wrote is then all there.
+    bool has_ended = ring->second->reader.live().closed == 1;
+    if (!has_ended && t_ns >= ring->second->next_alive_check_ns) {
+      ring->second->next_alive_check_ns = t_ns + kAlivePeriodNs;
+      has_ended = !tree_.is_alive(static_cast<std::int32_t>(ring->second->id.pid), ring->second->id.start_ticks);
+    }
+    if (drain(*ring->second, t_ns, out) && !has_ended) {
+      ++ring;
+      continue;
+    }
+    const std::string name = ring->first;
+    if (leader_ == name) leader_.clear();
+    ring = rings_.erase(ring);
+    ::unlink((folder_ / name).c_str());
+  }
+}
+
+void HookRings::find_files(std::int64_t t_ns, Batch& out) {
+  alignas(inotify_event) std::array<char, 8192> buffer;
+  while (inotify_fd_ >= 0) {
+    const ssize_t n = ::read(inotify_fd_, buffer.data(), buffer.size());
+    if (n <= 0) break;
+    for (std::size_t at = 0; at + sizeof(inotify_event) <= static_cast<std::size_t>(n);) {
+      const auto* event = reinterpret_cast<const inotify_event*>(buffer.data() + at);
+      at += sizeof(inotify_event) + event->len;
+      if ((event->mask & IN_Q_OVERFLOW) != 0) must_list_ = true;
+      if (event->len > 0) look_at(event->name, t_ns, out);
+    }
+  }
+  if (inotify_fd_ >= 0 && !std::exchange(must_list_, false)) return;
+  for (const std::string& name : system_host().list(folder_.native()).value_or({})) look_at(name, t_ns, out);
+}
+
+void HookRings::look_at(const std::string& name, std::int64_t t_ns, Batch& out) {
+  const auto id = parse_ring_file_name(name);
+  if (!id) return;
+  const auto pid = static_cast<std::int32_t>(id->pid);
+  if (id->suffix == kRingOnSuffix) {
+    tree_.hook_seen(pid, id->start_ticks, t_ns, out);
+    ::unlink((folder_ / name).c_str());
+  } else if (id->suffix == kRingOffSuffix) {
+    Result<std::string> reason = read_off_reason((folder_ / name).native(), owner_uid_);
+    tree_.hook_refused(pid, id->start_ticks, std::move(reason).value_or("its hook gave no reason"), t_ns, out);
+    ::unlink((folder_ / name).c_str());
+  } else if (!rings_.contains(name)) {
+    open_ring(name, t_ns, out);
+  }
+}
+
+void HookRings::open_ring(const std::string& name, std::int64_t t_ns, Batch& out) {
+  if (rings_.size() >= kRingsMax) {
+    out.losses.push_back({"record.processes_refused", 1});
+    return;
+  }
+  Result<RingReader> opened = RingReader::open((folder_ / name).native(), owner_uid_);
+  if (!opened.ok()) {
+    HOTLAP_LOG_WARNING("ring {}: {}", name, opened.error().message);
+    return;
+  }
+  auto ring = std::make_unique<Ring>(std::move(*opened));
+  ring->id = *parse_ring_file_name(name);
+  const RingIdentity& identity = ring->reader.identity();
+  // The name is the kernel's word for who it is; the page's is the process's own.
+  ring->place = {.pid = static_cast<std::int32_t>(ring->id.pid),
+                 .start_ticks = ring->id.start_ticks,
+                 .parent_pid = static_cast<std::int32_t>(identity.parent_pid),
+                 .role = static_cast<ProcessRole>(identity.role),
+                 .rank = identity.rank,
+                 .worker_id = identity.worker_id};
+  announce(*ring, t_ns, out);
+  rings_.emplace(name, std::move(ring));
+}
+
+void HookRings::announce(Ring& ring, std::int64_t t_ns, Batch& out) {
+  const std::uint32_t before = ring.slot;
+  ring.slot = tree_.announce(ring.place, t_ns, out);
+  if (ring.slot == before) return;
+  const std::string label(tree_.label_of(ring.slot));
+  for (std::uint16_t m = kOwnTime; m < kHookMetrics.size(); ++m) ring.series[m] = series_.add(kHookMetrics[m], label);
+}
+
+bool HookRings::drain(Ring& ring, std::int64_t t_ns, Batch& out) {
+  const bool may_lead = ring.place.role == ProcessRole::kMain || ring.place.role == ProcessRole::kRank;
+  if (leader_.empty() && may_lead && ring.reader.live().step >= 0) {
+    for (const auto& [name, other] : rings_) {
+      if (other.get() == &ring) leader_ = name;
+    }
+  }
+  const auto leader = rings_.find(leader_);
+  const bool leads = leader == rings_.end() ? may_lead : leader->second.get() == &ring;
+  Visitor visitor(*this, ring, t_ns, leads, out);
+  const Result<void> polled = ring.reader.poll(visitor);
+  count_losses(ring, out);
+  for (const std::uint32_t number : ring.user_counts_new) {
+    auto& [value, series] = ring.user_counts[number];
+    if (!series.valid()) {
+      const auto name = std::find_if(names_.begin(), names_.end(), [&](const auto& n) { return n.second == number; });
+      const std::string_view text = name == names_.end() ? std::string_view("?") : std::string_view(name->first);
+      series = series_.add(kHookMetrics[kUserCount], format("{} {}", tree_.label_of(ring.slot), text));
+    }
+    if (series.valid()) out.samples.push_back({series, Value::of(value)});
+  }
+  ring.user_counts_new.clear();
+
+  if (polled.ok() && t_ns < ring.next_live_sample_ns) return true;
+  ring.next_live_sample_ns = t_ns + kLivePeriodNs;
+  const RingLive& live = ring.reader.live();
+  const std::array<std::int64_t, 3> now{live.own_time_ns, live.step + 1, static_cast<std::int64_t>(live.parts_shed)};
+  for (std::size_t m = 0; m < now.size(); ++m) {
+    const SeriesHandle series = ring.series[kOwnTime + m];
+    if (series.valid() && now[m] >= 0) out.samples.push_back({series, Value::of(static_cast<std::uint64_t>(now[m]))});
+  }
+  if (polled.ok()) return true;
+  HOTLAP_LOG_WARNING("ring of process {}: {}", ring.id.pid, polled.error().message);
+  return false;
+}
+
+void HookRings::count_losses(Ring& ring, Batch& out) {
+  const RingCounters& now = ring.reader.counters();
+  const auto count = [&](std::string_view counter, std::uint64_t total, std::uint64_t before) {
+    if (total > before) out.losses.push_back({counter, total - before});
+  };
+  count("hook.records_dropped", ring.reader.live().records_dropped, ring.dropped_counted);
+  count("hook.frames_damaged", now.frames_damaged + now.records_malformed,
+        ring.counted.frames_damaged + ring.counted.records_malformed);
+  count("hook.records_unknown", now.records_unknown, ring.counted.records_unknown);
+  ring.dropped_counted = std::max(ring.dropped_counted, ring.reader.live().records_dropped);
+  ring.counted = now;
+}
+
+std::uint32_t HookRings::intern(std::string_view text_untrusted, Batch& out) {
+  const std::string text = to_valid_utf8(text_untrusted.substr(0, kNameBytesMax));
+  if (const auto found = names_.find(text); found != names_.end()) return found->second;
+  if (names_.size() >= kNamesMax) return 0;
+  const auto number = static_cast<std::uint32_t>(names_.size() + 1);
+  names_.emplace(text, number);
+  out.names.push_back(text);
+  return number;
+}
+
+bool HookRings::has_live_rank() const {
+  return std::any_of(rings_.begin(), rings_.end(),
+                     [](const auto& ring) { return ring.second->place.role == ProcessRole::kRank; });
+}
+
+}  // namespace hotlap

@@ -1,0 +1,71 @@
+#pragma once
+// The rings of the job's hooks: found as they appear in the run's ring folder, drained at each tick, deleted when their
+// process has ended and the last record is read.
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/thread.h"
+#include "collect/collector.h"
+#include "model/event.h"
+#include "record/batch.h"
+#include "record/job_tree.h"
+#include "wire/ring_reader.h"
+
+namespace hotlap {
+
+// Metrics that come through the rings.
+extern const CollectorSpec kHookSpec;
+
+// What the rings say about the job as a whole.
+struct HookProgress {
+  std::int64_t steps = 0;  // that have ended, of the process that leads
+  std::int64_t last_step_end_ns = -1;
+  Phase phase = Phase::kStarting;  // as last told
+};
+
+// Confined to one thread. `tree` and `series` outlive it. At most kRingsMax rings are open at a time.
+class HookRings {
+ public:
+  static constexpr std::size_t kRingsMax = 1024;
+
+  // `folder` empty: no hook in this run.
+  HookRings(std::filesystem::path folder, std::uint32_t owner_uid, JobTree& tree, SeriesTable& series);
+  ~HookRings();
+  HookRings(const HookRings&) = delete;
+  HookRings& operator=(const HookRings&) = delete;
+
+  void poll(std::int64_t t_ns, Batch& out);
+  const HookProgress& progress() const { return progress_; }
+  std::size_t rings_open() const { return rings_.size(); }
+  // True while a process that announced itself as a rank is alive.
+  bool has_live_rank() const;
+
+ private:
+  struct Ring;
+  class Visitor;
+  void find_files(std::int64_t t_ns, Batch& out);
+  void look_at(const std::string& name, std::int64_t t_ns, Batch& out);
+  void open_ring(const std::string& name, std::int64_t t_ns, Batch& out);
+  bool drain(Ring& ring, std::int64_t t_ns, Batch& out);  // false: of no further use
+  void count_losses(Ring& ring, Batch& out);
+  void announce(Ring& ring, std::int64_t t_ns, Batch& out);
+  std::uint32_t intern(std::string_view text_untrusted, Batch& out);
+
+  std::filesystem::path folder_;
+  std::uint32_t owner_uid_;
+  JobTree& tree_;
+  SeriesTable& series_;
+  int inotify_fd_ = -1;
+  bool must_list_ = true;
+  std::map<std::string, std::unique_ptr<Ring>> rings_;  // by file name
+  std::map<std::string, std::uint32_t, std::less<>> names_;
+  HookProgress progress_;
+  std::string leader_;  // file name of the ring whose phases are the job's
+};
+
+}  // namespace hotlap

@@ -1,0 +1,170 @@
+#include "record/identity.h"
+
+#include <sys/random.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <optional>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "model/run.h"
+
+namespace hotlap {
+namespace {
+
+std::string host_name() {
+  utsname found{};
+  return ::uname(&found) == 0 ? std::string(found.nodename) : std::string("unknown");
+}
+
+std::int32_t number_or(std::string_view text, std::int32_t fallback) {
+  const auto number = parse_i64(text);
+  return number && *number >= 0 && *number <= INT32_MAX ? static_cast<std::int32_t>(*number) : fallback;
+}
+
+struct Launcher {
+  std::string_view name, proof, rank, local_rank, world_size;
+};
+// The first whose proof is set counts; the hook's python/src/hotlap/_place.py goes by the same order.
+constexpr std::array<Launcher, 8> kLaunchers{{
+    {"torchrun", "TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE"},
+    {"horovod", "HOROVOD_RANK", "HOROVOD_RANK", "HOROVOD_LOCAL_RANK", "HOROVOD_SIZE"},
+    {"openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"},
+    {"environment", "RANK", "RANK", "LOCAL_RANK", "WORLD_SIZE"},
+    {"pmix", "PMIX_RANK", "PMIX_RANK", "PMIX_LOCAL_RANK", "PMIX_SIZE"},
+    {"mpi", "PMI_RANK", "PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"},
+    {"flux", "FLUX_TASK_RANK", "FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID", "FLUX_JOB_SIZE"},
+    {"slurm", "SLURM_PROCID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"},
+}};
+
+constexpr std::array<std::string_view, 13> kJoinVariables{
+    "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID",         "SLURM_STEP_ID",     "SLURM_RESTART_COUNT",
+    "SLURM_ARRAY_JOB_ID",  "SLURM_ARRAY_TASK_ID",  "PMIX_NAMESPACE",    "OMPI_MCA_ess_base_jobid",
+    "FLUX_JOB_ID",         "SM_TRAINING_JOB_NAME", "TRAINING_JOB_NAME", "MASTER_ADDR",
+    "MASTER_PORT"};
+
+bool is_python(std::string_view program) {
+  if (const auto slash = program.rfind('/'); slash != std::string_view::npos) program.remove_prefix(slash + 1);
+  return program.starts_with("python") || program.starts_with("pypy");
+}
+
+}  // namespace
+
+std::string new_ulid(const Clock& clock) {
+  std::array<std::uint64_t, 2> random{};
+  if (::getrandom(random.data(), sizeof random, 0) != static_cast<ssize_t>(sizeof random)) {
+    random = {static_cast<std::uint64_t>(clock.mono_ns()), static_cast<std::uint64_t>(::getpid())};
+  }
+  return make_ulid(clock.read().wall_ns, random[0], random[1]);
+}
+
+std::string_view EnvironmentView::get(std::string_view name) const {
+  for (const char* const* entry = entries_; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    if (text.size() > name.size() && text[name.size()] == '=' && text.starts_with(name)) {
+      return text.substr(name.size() + 1);
+    }
+  }
+  return {};
+}
+
+std::string node_name(const Host& host) {
+  const EnvironmentView environment(environ);
+  for (const std::string_view name : {"HOTLAP_NODE", "SLURMD_NODENAME", "SM_CURRENT_HOST"}) {
+    if (const std::string_view given = environment.get(name); !given.empty()) {
+      return strip_control(to_valid_utf8(given.substr(0, 255)));
+    }
+  }
+  // EC2 puts its instance id there, readable by all.
+  const std::string tag(trim(host.read_text("/sys/class/dmi/id/board_asset_tag").value_or(std::string())));
+  return tag.starts_with("i-") ? tag : host_name();
+}
+
+std::string boot_id(const Host& host) {
+  return std::string(trim(host.read_text("/proc/sys/kernel/random/boot_id").value_or(std::string())));
+}
+
+std::map<std::string, std::string> host_facts(const Host& host) {
+  std::map<std::string, std::string> facts;
+  std::size_t cores = 0;
+  const std::string cpuinfo = host.read_text("/proc/cpuinfo", std::size_t{16} << 20).value_or(std::string());
+  std::string_view rest(cpuinfo);
+  std::string_view line;
+  while (next_line(rest, line)) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string_view::npos) continue;
+    const std::string_view key = trim(line.substr(0, colon));
+    if (key == "processor") ++cores;
+    if (key == "model name") facts.emplace("cpu.model", strip_control(to_valid_utf8(trim(line.substr(colon + 1)))));
+  }
+  if (cores > 0) facts["cpu.count"] = format("{}", cores);
+  const std::string meminfo = host.read_text("/proc/meminfo").value_or(std::string());
+  std::string_view total(meminfo);
+  if (next_word(total) == "MemTotal:") {
+    if (const auto kib = parse_u64(next_word(total))) facts["memory.bytes"] = format("{}", *kib * 1024);
+  }
+  const std::string kernel(trim(host.read_text("/proc/sys/kernel/osrelease").value_or(std::string())));
+  if (!kernel.empty()) facts["kernel"] = kernel;
+  return facts;
+}
+
+LauncherPlace launcher_place(const EnvironmentView& environment) {
+  LauncherPlace place;
+  for (const Launcher& launcher : kLaunchers) {
+    if (environment.get(launcher.proof).empty()) continue;
+    place.rank = number_or(environment.get(launcher.rank), -1);
+    if (place.rank < 0) continue;
+    place.launcher = launcher.name;
+    place.local_rank = number_or(environment.get(launcher.local_rank), -1);
+    place.world_size = number_or(environment.get(launcher.world_size), -1);
+    break;
+  }
+  for (const std::string_view name : kJoinVariables) {
+    if (const std::string_view value = environment.get(name); !value.empty()) place.join_keys.emplace(name, value);
+  }
+  for (const std::string_view name : {"TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT", "SM_RESTART_COUNT"}) {
+    if (const auto count = number_or(environment.get(name), -1); count >= 0) place.attempt = count + 1;
+  }
+  if (place.rank >= 0) {
+    std::string key;
+    for (const auto& [name, value] : place.join_keys) key += format("{}={}\n", name, value);
+    // Without any of them two jobs on one node could not be told apart.
+    if (!key.empty()) place.election_key = format("{}{} {}", key, place.launcher, place.world_size);
+  }
+  return place;
+}
+
+std::string script_of(std::span<const std::string> command, std::string_view working_directory) {
+  if (command.empty()) return {};
+  const auto absolute = [&](const std::string& path) {
+    const std::filesystem::path given(path);
+    if (given.is_absolute()) return given.lexically_normal().native();
+    return (std::filesystem::path(working_directory) / given).lexically_normal().native();
+  };
+  // The first script that is named, whatever launches it: torchrun --nproc 2 train.py, env X=1 python train.py.
+  for (const std::string& word : command) {
+    if (word.ends_with(".py") && !word.starts_with("-")) return absolute(word);
+  }
+  for (std::size_t i = 0; i + 1 < command.size(); ++i) {
+    if (command[i] == "-m" && i > 0) return format("-m {}", command[i + 1]);
+  }
+  if (is_python(command[0])) {
+    for (std::size_t i = 1; i < command.size(); ++i) {
+      if (command[i] == "-c") return "-c";
+      if (!command[i].starts_with("-")) return absolute(command[i]);
+    }
+  }
+  return command[0].find('/') == std::string::npos ? command[0] : absolute(command[0]);
+}
+
+std::string short_name_of(std::string_view script) {
+  if (script.starts_with("-m ")) return std::string(script.substr(3));
+  if (script == "-c") return "python -c";
+  const auto slash = script.rfind('/');
+  return std::string(slash == std::string_view::npos ? script : script.substr(slash + 1));
+}
+
+}  // namespace hotlap

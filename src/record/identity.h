@@ -1,0 +1,54 @@
+#pragma once
+// Who and where: ids, the node's name, what a launcher says about this process, what "the same script" means.
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/host.h"
+
+namespace hotlap {
+
+std::string new_ulid(const Clock& clock);
+
+// HOTLAP_NODE, else the launcher's name of the node, else the machine's cloud id, else its host name.
+std::string node_name(const Host& host);
+std::string boot_id(const Host& host);
+// cpu.model, cpu.count, memory.bytes, kernel: what a reader wants to know of the machine.
+std::map<std::string, std::string> host_facts(const Host& host);
+
+// Variables by name; for tests and for the environment of this process.
+class EnvironmentView {
+ public:
+  explicit EnvironmentView(const char* const* entries) : entries_(entries) {}
+  // Empty when it is not set.
+  std::string_view get(std::string_view name) const;
+
+ private:
+  const char* const* entries_;
+};
+
+struct LauncherPlace {
+  std::string launcher;  // "torchrun", "slurm", "openmpi" …; empty: none
+  std::int32_t rank = -1;
+  std::int32_t local_rank = -1;
+  std::int32_t world_size = -1;
+  std::int32_t attempt = 1;
+  std::map<std::string, std::string> join_keys;  // recordings with equal ones belong to one run
+  // Equal for all processes of this job on this node; empty when the launcher tells nothing that would do.
+  std::string election_key;
+
+  // Several processes of this job may each have been started under `hotlap run`.
+  bool is_one_of_many() const { return rank >= 0 && world_size > 1 && !election_key.empty(); }
+};
+LauncherPlace launcher_place(const EnvironmentView& environment);
+
+// The program that a command line runs, as a human names it: "/home/me/train.py", "-m torch.distributed.run".
+std::string script_of(std::span<const std::string> command, std::string_view working_directory);
+// Its short form for run names: "train.py".
+std::string short_name_of(std::string_view script);
+
+}  // namespace hotlap

@@ -1,0 +1,34 @@
+#include "record/job_environment.h"
+
+#include <algorithm>
+
+namespace hotlap {
+namespace {
+
+void set(std::vector<std::string>& environment, std::string_view name, std::string_view value) {
+  const std::string prefix = std::string(name) + "=";
+  std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(prefix); });
+  environment.push_back(prefix + std::string(value));
+}
+
+}  // namespace
+
+std::vector<std::string> job_environment(const char* const* inherited, const HookDelivery& delivery) {
+  std::vector<std::string> environment;
+  for (; inherited != nullptr && *inherited != nullptr; ++inherited) environment.emplace_back(*inherited);
+  set(environment, "HOTLAP_RUN_ID", delivery.run_id);
+  if (delivery.ring_folder.empty()) return environment;
+
+  set(environment, "HOTLAP_RING_DIR", delivery.ring_folder);
+  set(environment, "HOTLAP_HOOK_PATH", delivery.hook_folder);
+  constexpr std::string_view kPath = "PYTHONPATH=";
+  std::string path = delivery.hook_folder + "/hotlap/_bootstrap";
+  const auto before = std::find_if(environment.begin(), environment.end(),
+                                   [&](const std::string& entry) { return entry.starts_with(kPath); });
+  // An empty PYTHONPATH means none; as an empty part of a longer one it would mean the working directory.
+  if (before != environment.end() && before->size() > kPath.size()) path += ":" + before->substr(kPath.size());
+  set(environment, "PYTHONPATH", path);
+  return environment;
+}
+
+}  // namespace hotlap

@@ -1,0 +1,18 @@
+#pragma once
+// The job's environment: the one we got, plus the documented additions and nothing else.
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hotlap {
+
+struct HookDelivery {
+  std::string run_id;
+  std::string ring_folder;  // empty: no hook in this run
+  std::string hook_folder;  // holds the package `hotlap`
+};
+
+// HOTLAP_RUN_ID; with a hook also HOTLAP_RING_DIR, HOTLAP_HOOK_PATH and the hook's bootstrap first on PYTHONPATH.
+std::vector<std::string> job_environment(const char* const* inherited, const HookDelivery& delivery);
+
+}  // namespace hotlap

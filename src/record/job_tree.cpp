@@ -1,0 +1,332 @@
+#include "record/job_tree.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "record/redact.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::int64_t kScanPeriodNs = kNsPerS;
+constexpr std::int64_t kScanShare = 200;  // a scan may take 1/200 of the time between scans
+constexpr std::int64_t kSettleNs = 3 * kNsPerS;
+constexpr std::size_t kCommandBytesMax = 4096;
+constexpr std::size_t kEnvironmentBytesMax = 256 * 1024;
+constexpr std::size_t kMarkersPerScanMax = 64;  // environments read in one scan
+
+std::string_view program_of(std::string_view command) {
+  std::string_view program = next_word(command);
+  if (const auto slash = program.rfind('/'); slash != std::string_view::npos) program.remove_prefix(slash + 1);
+  return program;
+}
+
+bool contains_entry(std::string_view environment, std::string_view entry) {
+  for (const std::string_view found : split(environment, '\0')) {
+    if (found == entry) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+JobTree::JobTree(const Host& host, const Clock& clock, JobTreeOptions options)
+    : host_(host), clock_(clock), options_(std::move(options)) {
+  own_exe_ = host_.read_link("/proc/self/exe").value_or(std::string());
+}
+
+bool JobTree::read_stat(std::int32_t pid, Stat& stat) const {
+  const Result<std::string> text = host_.read_text(format("/proc/{}/stat", pid));
+  if (!text.ok()) return false;
+  // "812 (name with ) and spaces) S 1 …": the name ends at the last parenthesis.
+  const std::size_t close = text->rfind(')');
+  if (close == std::string::npos) return false;
+  std::string_view rest = std::string_view(*text).substr(close + 1);
+  const std::string_view state = next_word(rest);
+  const auto parent = parse_i64(next_word(rest));
+  for (int field = 5; field < 22; ++field) next_word(rest);
+  const auto ticks = parse_u64(next_word(rest));
+  if (!parent || !ticks) return false;
+  stat = {static_cast<std::int32_t>(*parent), *ticks, state == "Z" || state == "X"};
+  return true;
+}
+
+std::int64_t JobTree::mono_of_ticks(std::uint64_t start_ticks) const {
+  const ClockReading now = clock_.read();
+  const std::int64_t boot_ns = static_cast<std::int64_t>(start_ticks) * (kNsPerS / host_.clock_ticks_per_s());
+  return boot_ns - (now.boot_ns - now.mono_ns);
+}
+
+void JobTree::read_command(Node& node) const {
+  Result<std::string> text = host_.read_text(format("/proc/{}/cmdline", node.info.pid));
+  if (!text.ok()) return;
+  std::vector<std::string> words;
+  for (const std::string_view word : split(std::string_view(*text).substr(0, kCommandBytesMax), '\0')) {
+    words.emplace_back(word);
+  }
+  while (!words.empty() && words.back().empty()) words.pop_back();
+  std::string command;
+  for (const std::string& word : redact_words(words)) {
+    if (!command.empty()) command.push_back(' ');
+    command += word;
+  }
+  node.info.command = to_valid_utf8(command);
+  node.is_python = program_of(node.info.command).starts_with("python");
+}
+
+// The recorder, the watcher and other processes of this program are no part of the job.
+bool JobTree::is_ours(std::int32_t pid) const {
+  const Result<std::string> exe = host_.read_link(format("/proc/{}/exe", pid));
+  return exe.ok() && !own_exe_.empty() && *exe == own_exe_;
+}
+
+bool JobTree::has_marker(std::int32_t pid) const {
+  if (options_.run_id.empty()) return false;
+  const Result<std::string> text = host_.read_text(format("/proc/{}/environ", pid), kEnvironmentBytesMax);
+  return text.ok() && contains_entry(*text, "HOTLAP_RUN_ID=" + options_.run_id);
+}
+
+void JobTree::update(std::int64_t t_ns, Batch& out) {
+  HOTLAP_DCHECK(thread_.calls_on_owner());
+  if (options_.root_pid == 0 || t_ns < next_scan_ns_) return;
+  const std::int64_t before_ns = clock_.mono_ns();
+  scan(t_ns, out);
+  const std::int64_t cost_ns = std::max<std::int64_t>(0, clock_.mono_ns() - before_ns);
+  next_scan_ns_ = t_ns + std::max(kScanPeriodNs, cost_ns * kScanShare);
+}
+
+void JobTree::scan(std::int64_t t_ns, Batch& out) {
+  const Result<std::vector<std::string>> names = host_.list("/proc");
+  if (!names.ok()) return;
+  std::vector<std::int32_t> pids;
+  for (const std::string& name : *names) {
+    if (const auto pid = parse_i64(name); pid && *pid > 0) pids.push_back(static_cast<std::int32_t>(*pid));
+  }
+  std::sort(pids.begin(), pids.end());
+
+  for (auto node = live_.begin(); node != live_.end();) {
+    if (std::binary_search(pids.begin(), pids.end(), node->first)) {
+      if (!node->second.is_settled && t_ns - node->second.found_ns >= kSettleNs) settle(node->second, t_ns, out);
+      ++node;
+      continue;
+    }
+    end(node->second, t_ns, "unknown", out);
+    node = live_.erase(node);
+  }
+  std::vector<std::int32_t> unknown;
+  for (const std::int32_t pid : pids) {
+    if (!live_.contains(pid) && !std::binary_search(foreign_.begin(), foreign_.end(), pid)) unknown.push_back(pid);
+  }
+  look_at_new(unknown, t_ns, out);
+  std::erase_if(pids, [this](std::int32_t pid) { return live_.contains(pid); });
+  foreign_ = std::move(pids);
+  rebuild_view();
+}
+
+void JobTree::look_at_new(const std::vector<std::int32_t>& pids, std::int64_t t_ns, Batch& out) {
+  // A child may have a smaller number than its parent (numbers wrap): repeat until nothing more is found.
+  std::vector<std::pair<std::int32_t, Stat>> rest;
+  for (const std::int32_t pid : pids) {
+    Stat stat;
+    if (read_stat(pid, stat) && !stat.is_zombie) rest.emplace_back(pid, stat);
+  }
+  std::size_t markers = 0;
+  const auto belongs = [&](std::int32_t pid, const Stat& stat) {
+    if (pid == options_.root_pid || live_.contains(stat.parent_pid)) return true;
+    return options_.supervisor_pid != 0 && stat.parent_pid == options_.supervisor_pid && !is_ours(pid);
+  };
+  for (bool found = true; found;) {
+    found = false;
+    std::erase_if(rest, [&](const auto& candidate) {
+      if (!belongs(candidate.first, candidate.second)) return false;
+      add(candidate.first, candidate.second, t_ns, out);
+      return found = true;
+    });
+  }
+  for (const auto& [pid, stat] : rest) {
+    if (pid == options_.supervisor_pid || ++markers > kMarkersPerScanMax) continue;
+    if (has_marker(pid) && !is_ours(pid)) add(pid, stat, t_ns, out);
+  }
+}
+
+JobTree::Node* JobTree::add(std::int32_t pid, const Stat& stat, std::int64_t t_ns, Batch& out) {
+  if (live_.size() >= options_.processes_max) {
+    out.losses.push_back({"record.processes_refused", 1});
+    return nullptr;
+  }
+  Node& node = live_[pid];
+  node.start_ticks = stat.start_ticks;
+  node.found_ns = t_ns;
+  node.info.pid = pid;
+  node.info.start_ns = mono_of_ticks(stat.start_ticks);
+  if (const auto parent = live_.find(stat.parent_pid); parent != live_.end())
+    node.info.parent = parent->second.info.slot;
+  node.info.role = pid == options_.root_pid ? ProcessRole::kMain : ProcessRole::kOther;
+  read_command(node);
+  std::string label = "main";
+  if (pid != options_.root_pid) {
+    std::int32_t number = 1;
+    while (labels_in_use_.contains(label = format("other {}", number))) ++number;
+    node.info.index = number;
+  }
+  assign_slot(node, label, t_ns, out);
+  out.processes.push_back(node.info);
+  out.events.push_back({node.info.start_ns, EventKind::kProcessStart, node.info.slot, node.info.label});
+  return &node;
+}
+
+JobTree::Node* JobTree::find_or_add(std::int32_t pid, std::uint64_t start_ticks, std::int64_t t_ns, Batch& out) {
+  if (const auto found = live_.find(pid); found != live_.end()) {
+    if (found->second.start_ticks == start_ticks) return &found->second;
+    end(found->second, t_ns, "unknown", out);  // the number is used again
+    live_.erase(found);
+  }
+  Stat stat;
+  if (!read_stat(pid, stat) || stat.start_ticks != start_ticks) stat = {.start_ticks = start_ticks};  // it has ended
+  Node* node = add(pid, stat, t_ns, out);
+  rebuild_view();
+  return node;
+}
+
+// A free label: the wanted one, or "<label> (2)" and on while another live process has it.
+std::string JobTree::free_label(const std::string& wanted) const {
+  std::string label = wanted;
+  for (int copy = 2; labels_in_use_.contains(label); ++copy) label = format("{} ({})", wanted, copy);
+  return label;
+}
+
+void JobTree::assign_slot(Node& node, const std::string& wanted, std::int64_t t_ns, Batch& out) {
+  ProcessInfo& info = node.info;
+  labels_in_use_.erase(info.label);
+  const std::string label = free_label(wanted);
+  labels_in_use_.insert(label);
+  const auto known = slot_of_label_.find(label);
+  if (info.slot != 0 && known == slot_of_label_.end()) {
+    // What the process was taken for so far was never anybody else: the slot gets another name.
+    slot_of_label_.erase(info.label);
+  } else {
+    if (info.slot != 0) {  // back to a slot that an earlier process had: the one used meanwhile is nobody's
+      ProcessInfo vacated = info;
+      vacated.pid = 0;
+      vacated.end_ns = t_ns;
+      vacated.has_hook = true;
+      out.processes.push_back(std::move(vacated));
+    }
+    info.slot = known != slot_of_label_.end() ? known->second : static_cast<std::uint32_t>(label_of_slot_.size());
+    if (info.slot == label_of_slot_.size()) label_of_slot_.emplace_back();
+  }
+  slot_of_label_[label] = info.slot;
+  label_of_slot_[info.slot] = label;
+  info.label = label;
+}
+
+std::uint32_t JobTree::announce(const HookPlace& place, std::int64_t t_ns, Batch& out) {
+  HOTLAP_DCHECK(thread_.calls_on_owner());
+  Node* node = find_or_add(place.pid, place.start_ticks, t_ns, out);
+  if (node == nullptr) return 0;
+  ProcessInfo& info = node->info;
+  ProcessRole role = place.role;
+  // Every plain Python process takes itself for the main one; only the root is.
+  if (role == ProcessRole::kMain && place.pid != options_.root_pid) role = ProcessRole::kOther;
+  const std::int32_t index = role == ProcessRole::kRank     ? place.rank
+                             : role == ProcessRole::kLoader ? place.worker_id
+                                                            : info.index;
+  if (node->has_place && info.has_hook && info.role == role && info.index == index) return info.slot;
+  const bool must_move = role != info.role || index != info.index;
+  node->has_place = true;
+  info.has_hook = true;
+  info.hook_absent_reason.clear();
+  info.role = role;
+  info.index = index;
+  if (must_move) {
+    std::string label = role == ProcessRole::kMain ? "main" : format("{} {}", to_string(role), index);
+    if (role == ProcessRole::kLoader && place.rank >= 0) label = format("rank {} {}", place.rank, label);
+    assign_slot(*node, label, t_ns, out);
+    rebuild_view();
+  }
+  out.processes.push_back(info);
+  return info.slot;
+}
+
+void JobTree::hook_seen(std::int32_t pid, std::uint64_t start_ticks, std::int64_t t_ns, Batch& out) {
+  Node* node = find_or_add(pid, start_ticks, t_ns, out);
+  if (node == nullptr || node->info.has_hook) return;
+  node->info.has_hook = true;
+  node->info.hook_absent_reason.clear();
+  out.processes.push_back(node->info);
+}
+
+void JobTree::hook_refused(std::int32_t pid, std::uint64_t start_ticks, std::string reason, std::int64_t t_ns,
+                           Batch& out) {
+  Node* node = find_or_add(pid, start_ticks, t_ns, out);
+  if (node == nullptr) return;
+  node->info.has_hook = false;
+  node->info.hook_absent_reason = std::move(reason);
+  out.processes.push_back(node->info);
+}
+
+// A few seconds after its start a process has become what it is (exec follows fork), and its hook has spoken or will
+// not.
+void JobTree::settle(Node& node, std::int64_t, Batch& out) {
+  node.is_settled = true;
+  const ProcessInfo before = node.info;
+  read_command(node);
+  if (options_.expects_hook && node.is_python && !node.info.has_hook && node.info.hook_absent_reason.empty()) {
+    node.info.hook_absent_reason = absent_reason(node.info.pid, node.info);
+  }
+  if (node.info != before) out.processes.push_back(node.info);
+}
+
+std::string JobTree::absent_reason(std::int32_t pid, const ProcessInfo& info) const {
+  std::string_view rest(info.command);
+  next_word(rest);
+  for (std::string_view word = next_word(rest); word.starts_with("-") && !word.starts_with("--");
+       word = next_word(rest)) {
+    if (word == "-m" || word == "-c") break;
+    for (const char flag : {'I', 'E', 'S'}) {
+      if (word.find(flag) != std::string_view::npos) return format("python -{} ignores PYTHONPATH", flag);
+    }
+  }
+  const Result<std::string> environment = host_.read_text(format("/proc/{}/environ", pid), kEnvironmentBytesMax);
+  if (!environment.ok()) return "its environment cannot be read";
+  if (contains_entry(*environment, "HOTLAP=0")) return "HOTLAP=0 switches it off";
+  if (environment->find("HOTLAP_RING_DIR=") == std::string::npos) return "it was started with another environment";
+  if (environment->find("/_bootstrap") == std::string::npos) return "PYTHONPATH was replaced";
+  return "forked from a process without it, or stopped before it was loaded";
+}
+
+bool JobTree::is_alive(std::int32_t pid, std::uint64_t start_ticks) const {
+  if (const auto found = live_.find(pid); found != live_.end()) return found->second.start_ticks == start_ticks;
+  Stat stat;
+  return read_stat(pid, stat) && stat.start_ticks == start_ticks && !stat.is_zombie;
+}
+
+std::string_view JobTree::label_of(std::uint32_t slot) const {
+  return slot < label_of_slot_.size() ? std::string_view(label_of_slot_[slot]) : std::string_view();
+}
+
+void JobTree::end(Node& node, std::int64_t t_ns, std::string_view how, Batch& out) {
+  node.info.end_ns = t_ns;
+  labels_in_use_.erase(node.info.label);
+  out.processes.push_back(node.info);
+  out.events.push_back({t_ns, EventKind::kProcessEnd, node.info.slot, std::string(how)});
+}
+
+void JobTree::finish(std::int64_t t_ns, std::string_view main_exit, Batch& out) {
+  for (auto& [pid, node] : live_) {
+    if (pid == options_.root_pid) {
+      end(node, t_ns, main_exit, out);
+    } else if (Stat stat; !read_stat(pid, stat) || stat.is_zombie || stat.start_ticks != node.start_ticks) {
+      end(node, t_ns, "unknown", out);
+    }
+  }
+}
+
+void JobTree::rebuild_view() {
+  view_.clear();
+  for (const auto& [pid, node] : live_) view_.push_back({pid, node.info.label});
+}
+
+}  // namespace hotlap

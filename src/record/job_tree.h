@@ -1,0 +1,107 @@
+#pragma once
+// Which processes belong to the job, and what each is: found by a scan of /proc for unknown pids (at most once a
+// second, and slower where /proc is large), by what hook rings announce, and by the run's id in a process's
+// environment.
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/host.h"
+#include "base/thread.h"
+#include "collect/collector.h"
+#include "model/process.h"
+#include "record/batch.h"
+
+namespace hotlap {
+
+struct JobTreeOptions {
+  std::int32_t root_pid = 0;        // 0: none (yet)
+  std::int32_t supervisor_pid = 0;  // orphans of the job become its children; 0: none
+  std::string run_id;               // marks a process that left the tree, by HOTLAP_RUN_ID in its environment
+  bool expects_hook = false;        // Python processes without a hook are then given a reason
+  std::size_t processes_max = 4096;
+};
+
+// What a ring says about its process.
+struct HookPlace {
+  std::int32_t pid = 0;
+  std::uint64_t start_ticks = 0;
+  std::int32_t parent_pid = 0;
+  ProcessRole role = ProcessRole::kOther;
+  std::int32_t rank = -1;
+  std::int32_t worker_id = -1;
+};
+
+// Confined to one thread. `host` and `clock` outlive it.
+class JobTree {
+ public:
+  JobTree(const Host& host, const Clock& clock, JobTreeOptions options);
+
+  void set_root(std::int32_t pid) { options_.root_pid = pid; }
+  // Looks for new and ended processes when it is time; tells `out` what changed.
+  void update(std::int64_t t_ns, Batch& out);
+  // From a ring: the process is one of the job's whatever /proc says. Returns its slot; 0: beyond the bound.
+  std::uint32_t announce(const HookPlace& place, std::int64_t t_ns, Batch& out);
+  // The hook is loaded in it, or cannot work there because of `reason`.
+  void hook_seen(std::int32_t pid, std::uint64_t start_ticks, std::int64_t t_ns, Batch& out);
+  void hook_refused(std::int32_t pid, std::uint64_t start_ticks, std::string reason, std::int64_t t_ns, Batch& out);
+
+  // Sorted by pid; valid until the next call of another method.
+  std::span<const JobProcess> processes() const { return view_; }
+  bool is_alive(std::int32_t pid, std::uint64_t start_ticks) const;
+  std::string_view label_of(std::uint32_t slot) const;
+  // The job has ended: every process that is left is marked so.
+  void finish(std::int64_t t_ns, std::string_view main_exit, Batch& out);
+
+ private:
+  struct Node {
+    ProcessInfo info;
+    std::uint64_t start_ticks = 0;
+    std::int64_t found_ns = 0;
+    bool is_settled = false;  // command line read again after the first seconds: exec follows fork
+    bool is_python = false;
+    bool has_place = false;  // role told by a ring
+  };
+  struct Stat {
+    std::int32_t parent_pid = 0;
+    std::uint64_t start_ticks = 0;
+    bool is_zombie = false;
+  };
+
+  void scan(std::int64_t t_ns, Batch& out);
+  void look_at_new(const std::vector<std::int32_t>& pids, std::int64_t t_ns, Batch& out);
+  void settle(Node& node, std::int64_t t_ns, Batch& out);
+  bool has_marker(std::int32_t pid) const;
+  bool is_ours(std::int32_t pid) const;
+  bool read_stat(std::int32_t pid, Stat& stat) const;
+  void read_command(Node& node) const;
+  std::string absent_reason(std::int32_t pid, const ProcessInfo& info) const;
+  Node* add(std::int32_t pid, const Stat& stat, std::int64_t t_ns, Batch& out);
+  Node* find_or_add(std::int32_t pid, std::uint64_t start_ticks, std::int64_t t_ns, Batch& out);
+  std::string free_label(const std::string& wanted) const;
+  void assign_slot(Node& node, const std::string& wanted, std::int64_t t_ns, Batch& out);
+  void end(Node& node, std::int64_t t_ns, std::string_view how, Batch& out);
+  void rebuild_view();
+  std::int64_t mono_of_ticks(std::uint64_t start_ticks) const;
+
+  const Host& host_;
+  const Clock& clock_;
+  JobTreeOptions options_;
+  std::map<std::int32_t, Node> live_;
+  std::vector<std::int32_t> foreign_;                                // sorted: seen, not of the job
+  std::map<std::string, std::uint32_t, std::less<>> slot_of_label_;  // for ever: a slot outlives its process
+  std::vector<std::string> label_of_slot_{std::string()};
+  std::set<std::string, std::less<>> labels_in_use_;
+  std::vector<JobProcess> view_;
+  std::int64_t next_scan_ns_ = INT64_MIN;
+  std::string own_exe_;
+  ThreadChecker thread_;
+};
+
+}  // namespace hotlap

@@ -1,0 +1,301 @@
+#include "record/recorder_process.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "base/format.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/version.h"
+#include "collect/registry.h"
+#include "record/identity.h"
+#include "record/messages.h"
+#include "record/recorder.h"
+#include "store/home.h"
+#include "store/recording_writer.h"
+
+namespace hotlap {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kRankWaitNs = 60 * kNsPerS;  // other ranks of the job on this node, after ours has ended
+constexpr std::int64_t kPollNs = 100 * kNsPerMs;
+
+// How the job ended, as far as it is known.
+struct JobEnd {
+  std::optional<int> exit_code;
+  std::optional<int> signal;
+  std::string text() const {
+    if (signal) return format("signal {}", *signal);
+    if (exit_code) return format("exit {}", *exit_code);
+    return "unknown";
+  }
+};
+
+class RecorderProcess {
+ public:
+  RecorderProcess(const RecorderTask& task, RunFolder folder) : task_(task), folder_(std::move(folder)) {}
+  ~RecorderProcess() {
+    for (const int fd : {signal_fd_, control_fd_, job_fd_}) {
+      if (fd >= 0) ::close(fd);
+    }
+  }
+  RecorderProcess(const RecorderProcess&) = delete;
+  RecorderProcess& operator=(const RecorderProcess&) = delete;
+
+  Result<RecorderReport> run();
+
+ private:
+  Result<std::unique_ptr<RecordingWriter>> open_recording();
+  void open_signals();
+  void open_control();
+  void watch_job(std::int32_t pid);
+  void say(std::string_view word, std::int64_t number, std::string text);
+  void note_start();
+  void loop();
+  void take_message(const Message& message);
+  void take_signal();
+  void take_control();
+  void change_interval(std::int64_t interval_ns);
+  void write_run_info();
+  Result<RecorderReport> finish();
+
+  const RecorderTask& task_;
+  RunFolder folder_;
+  RecordingPlace place_;
+  std::unique_ptr<Recorder> recorder_;
+  int signal_fd_ = -1;
+  int control_fd_ = -1;
+  int job_fd_ = -1;
+  int channel_fd_ = -1;
+  JobEnd end_;
+  bool is_over_ = false;
+  std::int64_t job_end_wall_ns_ = -1;
+};
+
+Result<std::unique_ptr<RecordingWriter>> RecorderProcess::open_recording() {
+  const RunInfo& run = folder_.info();
+  HOTLAP_TRY_ASSIGN(place_, recording_place(folder_.path(), run.id));
+  RecordingInfo info;
+  info.id = new_ulid(system_clock());
+  info.run_id = run.id;
+  info.node = run.node;
+  info.hotlap_version = hotlap_version();
+  info.boot_id = boot_id(system_host());
+  info.interval_ns = task_.interval_ns;
+  info.attributes = host_facts(system_host());
+  return RecordingWriter::create(place_.folder / (info.id + ".hotlap"), info, {});
+}
+
+void RecorderProcess::open_signals() {
+  sigset_t handled;
+  ::sigfillset(&handled);
+  ::sigprocmask(SIG_SETMASK, &handled, nullptr);  // before any thread: all inherit it
+  signal_fd_ = ::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+void RecorderProcess::open_control() {
+  const std::string path = (folder_.path() / kControlFifo).native();
+  ::unlink(path.c_str());
+  // Without it the interval cannot be changed; nothing else depends on it.
+  if (::mkfifo(path.c_str(), 0600) != 0) return;
+  control_fd_ = ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+}
+
+void RecorderProcess::watch_job(std::int32_t pid) {
+  if (pid == 0 || job_fd_ >= 0) return;
+  job_fd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  if (job_fd_ < 0 && errno == ESRCH && channel_fd_ < 0) is_over_ = true;
+  recorder_->set_root(pid);
+  RunInfo info = folder_.info();
+  if (info.job_pid == pid) return;
+  info.job_pid = pid;
+  folder_.update(info).ok();
+}
+
+void RecorderProcess::say(std::string_view word, std::int64_t number, std::string text) {
+  send_message(channel_fd_, {std::string(word), number, std::move(text)});
+}
+
+void RecorderProcess::note_start() {
+  if (task_.gap_from_mono_ns < 0) return;
+  const std::int64_t now_ns = system_clock().mono_ns();
+  recorder_->note({now_ns, EventKind::kRecorderGap, now_ns - task_.gap_from_mono_ns, {}});
+  recorder_->count_loss("record.restarts", 1);
+}
+
+Result<RecorderReport> RecorderProcess::run() {
+  channel_fd_ = task_.channel_fd;
+  HOTLAP_TRY_ASSIGN(std::unique_ptr<RecordingWriter> writer, open_recording());
+  open_signals();
+  open_control();
+  RecorderOptions options;
+  options.host = &system_host();
+  options.clock = &system_clock();
+  options.collectors = all_collectors();
+  options.interval_ns = task_.interval_ns;
+  options.tree = {.root_pid = task_.job_pid,
+                  .supervisor_pid = task_.supervisor_pid,
+                  .run_id = folder_.info().id,
+                  .expects_hook = !task_.ring_folder.empty()};
+  options.ring_folder = task_.ring_folder;
+  options.owner_uid = ::geteuid();
+  recorder_ = std::make_unique<Recorder>(std::move(options), std::move(writer));
+  note_start();
+  recorder_->start();
+  watch_job(task_.job_pid);
+  say("ready", 0, {});
+  if (place_.is_stand_in) say("say", 0, place_.why);
+  loop();
+  return finish();
+}
+
+void RecorderProcess::loop() {
+  while (!is_over_) {
+    std::array<pollfd, 4> waited{pollfd{signal_fd_, POLLIN, 0}, pollfd{control_fd_, POLLIN, 0},
+                                 pollfd{job_fd_, POLLIN, 0}, pollfd{channel_fd_, POLLIN, 0}};
+    if (::poll(waited.data(), waited.size(), -1) < 0 && errno != EINTR) break;
+    if ((waited[0].revents & POLLIN) != 0) take_signal();
+    if ((waited[1].revents & POLLIN) != 0) take_control();
+    if (waited[3].revents != 0) {
+      bool is_closed = false;
+      while (const auto message = receive_message(channel_fd_, is_closed)) take_message(*message);
+      if (is_closed) {
+        // The supervisor is gone, whatever ended it: the job goes on, and so do we.
+        ::close(std::exchange(channel_fd_, -1));
+        if (job_fd_ < 0) is_over_ = true;
+      }
+    }
+    if ((waited[2].revents & POLLIN) != 0) {
+      ::close(std::exchange(job_fd_, -1));
+      if (job_end_wall_ns_ < 0) job_end_wall_ns_ = system_clock().read().wall_ns;
+      // The supervisor says when all is over (an upload may follow); without it nobody tells how the job ended.
+      if (channel_fd_ < 0) is_over_ = true;
+    }
+  }
+  // Started by the same launcher, recorded by us: other ranks of this node.
+  const std::int64_t until_ns = system_clock().mono_ns() + kRankWaitNs;
+  while (!end_.signal && recorder_->has_live_rank() && system_clock().mono_ns() < until_ns && signal_fd_ >= 0) {
+    if (!system_clock().sleep_until(system_clock().mono_ns() + kPollNs, signal_fd_)) break;
+  }
+}
+
+void RecorderProcess::take_message(const Message& message) {
+  const std::int64_t t_ns = system_clock().mono_ns();
+  const auto number = static_cast<int>(message.number);
+  if (message.word == "job") {
+    watch_job(number);
+  } else if (message.word == "phase") {
+    recorder_->note({t_ns, EventKind::kPhase, 0, std::string(to_string(static_cast<Phase>(number)))});
+  } else if (message.word == "transfer") {
+    recorder_->note({t_ns, EventKind::kTransfer, message.number, message.text});
+  } else if (message.word == "signal") {
+    recorder_->note({t_ns, EventKind::kSignal, message.number, {}});
+  } else if (message.word == "stopped") {
+    recorder_->note({t_ns, EventKind::kJobStopped, 0, {}});
+  } else if (message.word == "continued") {
+    recorder_->note({t_ns, EventKind::kJobContinued, 0, {}});
+  } else if (message.word == "exit" || message.word == "killed") {
+    (message.word == "exit" ? end_.exit_code : end_.signal) = number;
+    if (job_end_wall_ns_ < 0) job_end_wall_ns_ = system_clock().read().wall_ns;
+  } else if (message.word == "end") {
+    is_over_ = true;
+  }
+}
+
+void RecorderProcess::take_signal() {
+  signalfd_siginfo info{};
+  while (::read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    const auto number = static_cast<int>(info.ssi_signo);
+    if (number == SIGTERM || (number == SIGINT && task_.ends_by_signal)) is_over_ = true;
+  }
+}
+
+void RecorderProcess::take_control() {
+  std::array<char, 512> buffer{};
+  const ssize_t n = ::read(control_fd_, buffer.data(), buffer.size());
+  if (n <= 0) return;
+  std::string_view rest(buffer.data(), static_cast<std::size_t>(n));
+  std::string_view line;
+  while (next_line(rest, line)) {
+    if (next_word(line) != "interval") continue;
+    if (const auto interval_ns = parse_i64(next_word(line))) change_interval(*interval_ns);
+  }
+}
+
+void RecorderProcess::change_interval(std::int64_t interval_ns) {
+  recorder_->set_interval(interval_ns);
+  RunInfo info = folder_.info();
+  info.interval_ns = recorder_->interval_ns();
+  if (const Result<void> written = folder_.update(info); !written.ok()) {
+    HOTLAP_LOG_WARNING("{}", written.error().message);
+  }
+}
+
+void RecorderProcess::write_run_info() {
+  // The folder may have been changed or deleted meanwhile; what others wrote (a name) stays.
+  folder_.reload().ok();
+  RunInfo info = folder_.info();
+  info.end_wall_ns = job_end_wall_ns_ >= 0 ? job_end_wall_ns_ : system_clock().read().wall_ns;
+  info.exit_code = end_.exit_code;
+  info.exit_signal = end_.signal;
+  if (end_.signal) {
+    info.status = RunStatus::kKilled;
+  } else if (end_.exit_code) {
+    info.status = *end_.exit_code == 0 ? RunStatus::kFinished : RunStatus::kFailed;
+  } else {
+    info.status = task_.ends_by_signal && task_.job_pid == 0 ? RunStatus::kFinished : RunStatus::kUnknown;
+  }
+  if (const Result<void> written = folder_.update(info); !written.ok()) {
+    HOTLAP_LOG_ERROR("{}", written.error().message);
+  }
+}
+
+Result<RecorderReport> RecorderProcess::finish() {
+  const Recorder::Ending ending = recorder_->finish(end_.text());
+  if (control_fd_ >= 0) ::unlink((folder_.path() / kControlFifo).c_str());
+  RecorderReport report{.steps = recorder_->steps(), .folder = folder_.path(), .note = {}};
+  if (!ending.closed.ok()) {
+    HOTLAP_LOG_ERROR("the recording was not closed: {}", ending.closed.error().message);
+    report.note = ending.closed.error().message;
+  }
+  if (place_.is_stand_in) {
+    const Result<void> moved = move_recordings(place_.folder, folder_.path());
+    if (!moved.ok())
+      report.note = format("the recording stays in {}: {}", place_.folder.native(), moved.error().message);
+  }
+  write_run_info();
+  if (!report.note.empty()) say("say", 0, report.note);
+  if (!ending.stuck_collector.empty()) {
+    HOTLAP_LOG_WARNING("collector {} does not return from the kernel: left behind", ending.stuck_collector);
+    std::_Exit(0);
+  }
+  return report;
+}
+
+}  // namespace
+
+Result<RecorderReport> record_until_end(const RecorderTask& task) {
+  // One heap for all threads: each of glibc's own would cost some hundred KiB.
+  ::mallopt(M_ARENA_MAX, 1);
+  HOTLAP_TRY_ASSIGN(RunFolder folder, RunFolder::open(task.run_folder));
+  if (task.logs_to_file) log_to_file((task.run_folder / "recorder.log").c_str());
+  RecorderProcess process(task, std::move(folder));
+  return process.run();
+}
+
+}  // namespace hotlap

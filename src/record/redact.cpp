@@ -1,0 +1,245 @@
+#include "record/redact.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+
+#include "base/text.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::size_t kValueBytesMax = 1024;  // of a kept environment variable
+
+bool is_alnum(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+// The parts of a name: "--wandbApiKey" and "WANDB_API_KEY" → wandb api key.
+std::vector<std::string> name_parts(std::string_view name) {
+  std::vector<std::string> parts(1);
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const auto c = static_cast<unsigned char>(name[i]);
+    if (!is_alnum(name[i])) {
+      if (!parts.back().empty()) parts.emplace_back();
+      continue;
+    }
+    const bool hump = std::isupper(c) != 0 && i > 0 && std::islower(static_cast<unsigned char>(name[i - 1])) != 0;
+    if (hump && !parts.back().empty()) parts.emplace_back();
+    parts.back().push_back(static_cast<char>(std::tolower(c)));
+  }
+  if (parts.back().empty()) parts.pop_back();
+  return parts;
+}
+
+// Training has names of its own for harmless things: --max-tokens, --tokenizer, --token-length, --key-dim.
+bool is_count_of_tokens(const std::vector<std::string>& parts) {
+  static constexpr std::array<std::string_view, 15> kMeasures{"max",    "min",  "num",   "n",     "length",
+                                                              "len",    "size", "count", "dim",   "per",
+                                                              "budget", "drop", "mask",  "level", "classification"};
+  return std::any_of(parts.begin(), parts.end(), [](const std::string& part) {
+    return std::find(kMeasures.begin(), kMeasures.end(), part) != kMeasures.end();
+  });
+}
+
+bool is_secret_name(std::string_view name) {
+  static constexpr std::array<std::string_view, 19> kSecretParts{
+      "jwt",     "token",      "password",    "passwd",    "passphrase", "pwd",  "secret",
+      "secrets", "credential", "credentials", "apikey",    "accesskey",  "auth", "bearer",
+      "cookie",  "pat",        "passcode",    "authtoken", "sas"};
+  static constexpr std::array<std::string_view, 7> kKindsOfKey{"api",     "access",  "private", "secret",
+                                                               "account", "license", "signing"};
+  const std::vector<std::string> parts = name_parts(name);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::string& part = parts[i];
+    if (std::find(kSecretParts.begin(), kSecretParts.end(), part) != kSecretParts.end()) {
+      return part != "token" || !is_count_of_tokens(parts);
+    }
+    if ((part == "key" || part == "keys") && i > 0 &&
+        std::find(kKindsOfKey.begin(), kKindsOfKey.end(), parts[i - 1]) != kKindsOfKey.end()) {
+      return true;
+    }
+    // Written as one word: ACCESSTOKEN, dbpassword, clientsecret.
+    for (const std::string_view tail :
+         {"password", "passwd", "secret", "apikey", "secretkey", "accesstoken", "authtoken", "credentials"}) {
+      if (part.size() > tail.size() && part.ends_with(tail)) return true;
+    }
+  }
+  return false;
+}
+
+// Shapes that are secrets wherever they stand: prefix, then at least so many characters of the token's alphabet.
+struct TokenShape {
+  std::string_view prefix;
+  std::size_t rest_min;
+};
+constexpr std::array<TokenShape, 22> kShapes{
+    {{"AKIA", 16},  {"ASIA", 16},  {"hf_", 16},         {"ghp_", 20},   {"gho_", 20}, {"ghu_", 20},
+     {"ghs_", 20},  {"ghr_", 20},  {"github_pat_", 20}, {"glpat-", 16}, {"sk-", 16},  {"sk_live_", 12},
+     {"xoxb-", 10}, {"xoxp-", 10}, {"xoxa-", 10},       {"xapp-", 10},  {"AIza", 30}, {"ya29.", 20},
+     {"eyJ", 30},   {"npm_", 30},  {"pypi-", 30},       {"dapi", 32}}};
+
+bool is_token_char(char c) {
+  return is_alnum(c) || c == '_' || c == '-' || c == '.' || c == '+' || c == '/' || c == '=';
+}
+
+// Replaces tokens by shape, and what follows "Bearer " or "Basic ".
+std::string hide_shapes(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const bool at_start = i == 0 || !is_alnum(text[i - 1]);
+    std::size_t end = i;
+    while (end < text.size() && is_token_char(text[end])) ++end;
+    const std::string_view token = text.substr(i, end - i);
+    const bool is_secret =
+        at_start && std::any_of(kShapes.begin(), kShapes.end(), [&](const TokenShape& shape) {
+          return token.starts_with(shape.prefix) && token.size() >= shape.prefix.size() + shape.rest_min;
+        });
+    if (is_secret) {
+      out += kRedacted;
+      i = end;
+      continue;
+    }
+    out.push_back(text[i++]);
+  }
+  for (const std::string_view scheme : {"bearer ", "basic "}) {
+    const std::string low = lower(out);
+    const std::size_t at = low.find(scheme);
+    if (at == std::string::npos || (at > 0 && is_alnum(low[at - 1]))) continue;
+    const std::size_t from = at + scheme.size();
+    std::size_t to = from;
+    while (to < out.size() && is_token_char(out[to])) ++to;
+    if (to - from >= 8) out.replace(from, to - from, kRedacted);
+  }
+  return out;
+}
+
+// scheme://user:password@host → scheme://***@host; also secret parameters of a query (?token=…).
+std::string hide_url_credentials(std::string_view text) {
+  std::string out(text);
+  for (std::size_t at = out.find("://"); at != std::string::npos; at = out.find("://", at + 3)) {
+    const std::size_t from = at + 3;
+    std::size_t end = from;
+    while (end < out.size() && !std::isspace(static_cast<unsigned char>(out[end])) && out[end] != '/' &&
+           out[end] != '?' && out[end] != '#' && out[end] != '"' && out[end] != '\'') {
+      ++end;
+    }
+    // A password may hold a slash or a question mark that was not encoded: the last @ before a space counts too.
+    std::size_t word_end = end;
+    while (word_end < out.size() && !std::isspace(static_cast<unsigned char>(out[word_end]))) ++word_end;
+    const std::size_t sign = std::string_view(out).substr(0, end).rfind('@');
+    const std::size_t late_sign = std::string_view(out).substr(0, word_end).rfind('@');
+    const std::size_t colon = out.find(':', from);
+    if (sign != std::string::npos && sign >= from) {
+      out.replace(from, sign - from, kRedacted);
+    } else if (late_sign != std::string::npos && late_sign >= end && colon < end) {
+      const bool is_port = end > colon + 1 && std::all_of(out.begin() + static_cast<std::ptrdiff_t>(colon) + 1,
+                                                          out.begin() + static_cast<std::ptrdiff_t>(end),
+                                                          [](char c) { return c >= '0' && c <= '9'; });
+      if (!is_port) out.replace(from, late_sign - from, kRedacted);
+    }
+  }
+  return out;
+}
+
+// name=value pairs, also inside a word: "password=x", "?token=x&y=1", "Authorization: x".
+std::string hide_assignments(std::string_view text) {
+  std::string out;
+  std::size_t name_from = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    if (c == '=' || (c == ':' && i + 1 < text.size() && (text[i + 1] == ' ' || text[i + 1] == '"'))) {
+      if (is_secret_name(text.substr(name_from, i - name_from))) {
+        std::size_t value = i + 1;
+        while (value < text.size() && (text[value] == ' ' || text[value] == '"' || text[value] == '\'')) ++value;
+        const bool is_quoted = value > i + 1 && (text[value - 1] == '"' || text[value - 1] == '\'');
+        const char closing = is_quoted ? text[value - 1] : '\0';
+        std::size_t end = value;
+        while (end < text.size() && text[end] != '&' && text[end] != ';' && text[end] != ',' &&
+               (is_quoted ? text[end] != closing : text[end] != ' ')) {
+          ++end;
+        }
+        out.append(text.substr(i, value - i));
+        if (end > value) out += kRedacted;
+        i = name_from = end;
+        continue;
+      }
+    }
+    if (!is_alnum(c) && c != '_' && c != '-' && c != '.' && c != '"' && c != '\'') name_from = i + 1;
+    out.push_back(c);
+    ++i;
+  }
+  return out;
+}
+
+std::string redact_word(std::string_view word) { return hide_shapes(hide_assignments(hide_url_credentials(word))); }
+
+bool is_option(std::string_view word) { return word.size() > 1 && word[0] == '-'; }
+
+}  // namespace
+
+std::vector<std::string> redact_words(std::span<const std::string> words) {
+  std::vector<std::string> out;
+  out.reserve(words.size());
+  bool hides_next = false;
+  for (const std::string& word : words) {
+    if (hides_next && !is_option(word)) {
+      out.emplace_back(kRedacted);
+      hides_next = false;
+      continue;
+    }
+    hides_next = is_option(word) && word.find('=') == std::string::npos && is_secret_name(word);
+    out.push_back(redact_word(word));
+  }
+  return out;
+}
+
+std::string redact_text(std::string_view text) {
+  std::vector<std::string> words;
+  for (const std::string_view word : split(text, ' ')) words.emplace_back(word);
+  std::string out;
+  for (const std::string& word : redact_words(words)) {
+    if (!out.empty()) out.push_back(' ');
+    out += word;
+  }
+  // Once more as a whole: "Authorization: Bearer x" spans words.
+  return hide_shapes(hide_assignments(out));
+}
+
+bool is_environment_recorded(std::string_view name) {
+  static constexpr std::array<std::string_view, 27> kPrefixes{
+      "OMP_",           "CUDA_",     "NCCL_",   "TORCH_",      "TORCHELASTIC_",
+      "TORCHINDUCTOR_", "PYTORCH_",  "SLURM_",  "MKL_",        "OPENBLAS_",
+      "KMP_",           "GOMP_",     "HIP_",    "ROCR_",       "RCCL_",
+      "GLOO_",          "XLA_",      "NVIDIA_", "ACCELERATE_", "OMPI_COMM_WORLD_",
+      "PMI_",           "PMIX_RANK", "UCX_",    "FI_",         "MALLOC_",
+      "NUMEXPR_",       "HOTLAP_"};
+  static constexpr std::array<std::string_view, 14> kNames{
+      "RANK",           "LOCAL_RANK",   "WORLD_SIZE",  "LOCAL_WORLD_SIZE",      "GROUP_RANK",
+      "NODE_RANK",      "MASTER_ADDR",  "MASTER_PORT", "CONDA_DEFAULT_ENV",     "VIRTUAL_ENV",
+      "PYTHONHASHSEED", "PYTHONMALLOC", "LD_PRELOAD",  "TOKENIZERS_PARALLELISM"};
+  if (std::find(kNames.begin(), kNames.end(), name) != kNames.end()) return true;
+  if (is_secret_name(name)) return false;
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+std::map<std::string, std::string> recorded_environment(const char* const* environment) {
+  std::map<std::string, std::string> kept;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string_view entry(*environment);
+    const std::size_t sign = entry.find('=');
+    if (sign == std::string_view::npos || !is_environment_recorded(entry.substr(0, sign))) continue;
+    const std::string_view value = entry.substr(sign + 1).substr(0, kValueBytesMax);
+    kept.emplace(entry.substr(0, sign), to_valid_utf8(redact_word(value)));
+  }
+  return kept;
+}
+
+}  // namespace hotlap

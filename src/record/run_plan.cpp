@@ -1,0 +1,102 @@
+#include "record/run_plan.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/format.h"
+#include "base/version.h"
+#include "record/hook_files.h"
+#include "record/redact.h"
+#include "store/home.h"
+
+namespace hotlap {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string hash_text(std::string_view text) {
+  std::uint64_t hash = 0xCBF29CE484222325U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+  return format("{:016x}", hash);
+}
+
+void plan_runtime(RunPlan& plan, const LauncherPlace& place) {
+  Result<fs::path> home = runtime_home();
+  if (!home.ok()) {
+    plan.notes.push_back(format("no hook: {}", home.error().message));
+    return;
+  }
+  sweep_runtime_home(*home);
+  const std::string name = place.is_one_of_many() ? "job-" + hash_text(place.election_key) : "run-" + plan.info.id;
+  Result<RuntimeFolder> folder = RuntimeFolder::claim(*home, name, plan.info.id);
+  if (!folder.ok()) {
+    plan.notes.push_back(format("no hook: {}", folder.error().message));
+    return;
+  }
+  plan.runtime = std::move(*folder);
+  plan.info.id = plan.runtime->run_id();
+  plan.records = plan.runtime->leads();
+}
+
+void plan_hook(RunPlan& plan, bool wants_hook) {
+  plan.delivery.run_id = plan.info.id;
+  const bool is_off = EnvironmentView(environ).get("HOTLAP") == "0";
+  if (!wants_hook || is_off || !plan.runtime) return;
+  Result<fs::path> folder = lay_out_hook(plan.home);
+  // The home may be read-only; the package is small enough for the runtime folder.
+  if (!folder.ok()) folder = lay_out_hook(plan.runtime->path());
+  if (!folder.ok()) {
+    plan.notes.push_back(format("no hook: {}", folder.error().message));
+    return;
+  }
+  plan.delivery.hook_folder = folder->native();
+  plan.delivery.ring_folder = plan.runtime->rings().native();
+}
+
+}  // namespace
+
+RunInfo describe_run(const std::vector<std::string>& command, std::int64_t interval_ns) {
+  RunInfo info;
+  info.id = new_ulid(system_clock());
+  info.status = RunStatus::kRunning;
+  info.command = redact_words(command);
+  std::error_code failed;
+  info.working_directory = fs::current_path(failed).native();
+  info.script = redact_text(script_of(command, info.working_directory));
+  info.name = short_name_of(info.script);
+  info.node = node_name(system_host());
+  info.hotlap_version = hotlap_version();
+  info.start_wall_ns = system_clock().read().wall_ns;
+  info.interval_ns = interval_ns;
+  return info;
+}
+
+RunPlan plan_run(const RunOptions& options) {
+  RunPlan plan;
+  plan.info = describe_run(options.command, options.interval_ns);
+  if (options.name) plan.info.name = *options.name;
+  plan.info.environment = recorded_environment(environ);
+  const LauncherPlace place = launcher_place(EnvironmentView(environ));
+  plan.info.join_keys = place.join_keys;
+  if (options.run_id) plan.info.join_keys["run-id"] = *options.run_id;
+  if (options.instance_type) plan.info.join_keys["instance"] = *options.instance_type;
+  plan.info.attempt = place.attempt;
+  plan.info.price = options.price;
+
+  Result<fs::path> home = hotlap_home();
+  if (home.ok()) {
+    plan.home = std::move(*home);
+  } else {
+    plan.records = false;
+    plan.notes.push_back(format("not recorded: {}", home.error().message));
+  }
+  const bool could_record = plan.records;
+  plan_runtime(plan, place);
+  plan.records = plan.records && could_record;
+  plan_hook(plan, options.wants_hook);
+  plan.environment = job_environment(environ, plan.delivery);
+  return plan;
+}
+
+}  // namespace hotlap

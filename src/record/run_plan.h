@@ -1,0 +1,47 @@
+#pragma once
+// What `hotlap run` decides before it starts the job: where to record, under which id, with or without the hook.
+// Nothing here may keep the job from starting: what fails is a reason that is told, and the run goes on with less.
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/run.h"
+#include "record/identity.h"
+#include "record/job_environment.h"
+#include "record/runtime_folder.h"
+#include "store/run_folder.h"
+
+namespace hotlap {
+
+struct RunOptions {
+  std::vector<std::string> command;
+  std::optional<std::string> name;
+  std::optional<std::string> run_id;  // joins recordings of several nodes
+  std::int64_t interval_ns = 0;
+  std::optional<Price> price;
+  std::optional<std::string> instance_type;
+  std::optional<std::int64_t> grace_ns;
+  std::optional<std::string> download;
+  std::optional<std::string> upload;
+  bool wants_hook = true;
+  bool is_quiet = false;
+};
+
+struct RunPlan {
+  RunInfo info;
+  std::filesystem::path home;
+  std::optional<RuntimeFolder> runtime;  // absent: no rings, no lock
+  bool records = true;                   // false: another process of this node does, or nothing can be written
+  HookDelivery delivery;
+  std::vector<std::string> environment;
+  std::vector<std::string> notes;  // for the user
+};
+
+RunPlan plan_run(const RunOptions& options);
+
+// Describes the run of a process that is there already, or of the host alone (`hotlap record`).
+RunInfo describe_run(const std::vector<std::string>& command, std::int64_t interval_ns);
+
+}  // namespace hotlap

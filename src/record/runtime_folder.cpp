@@ -1,0 +1,138 @@
+#include "record/runtime_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/host.h"
+#include "base/text.h"
+#include "model/run.h"
+
+namespace hotlap {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kRunIdWaitNs = 200 * kNsPerMs;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+// A folder of ours that nobody else can enter.
+Result<void> make_own_folder(const fs::path& path) {
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return errno_error(path.native(), errno);
+  struct stat found {};
+  if (::lstat(path.c_str(), &found) != 0) return errno_error(path.native(), errno);
+  if (!S_ISDIR(found.st_mode) || found.st_uid != ::geteuid()) {
+    return Error{ErrorCode::kInvalidInput, path.native() + ": not a folder of this user; remove it or set TMPDIR"};
+  }
+  if ((found.st_mode & 0777) != 0700 && ::chmod(path.c_str(), 0700) != 0) return errno_error(path.native(), errno);
+  return {};
+}
+
+Result<void> write_run_id(const fs::path& path, std::string_view run_id) {
+  const std::string temporary = path.native() + ".new";
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd < 0) return errno_error(temporary, errno);
+  const ssize_t n = ::write(fd, run_id.data(), run_id.size());
+  ::close(fd);
+  if (n != static_cast<ssize_t>(run_id.size())) return errno_error(temporary, ENOSPC);
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return errno_error(path.native(), errno);
+  return {};
+}
+
+}  // namespace
+
+Result<fs::path> runtime_home() {
+  if (const std::string given = variable("XDG_RUNTIME_DIR"); given.starts_with("/")) {
+    const fs::path path = fs::path(given) / "hotlap";
+    if (make_own_folder(path).ok()) return path;
+  }
+  std::string temporary = variable("TMPDIR");
+  if (!temporary.starts_with("/")) temporary = "/tmp";
+  const fs::path path = fs::path(temporary) / format("hotlap-{}", ::geteuid());
+  HOTLAP_TRY(make_own_folder(path));
+  return path;
+}
+
+Result<RuntimeFolder> RuntimeFolder::claim(const fs::path& home, std::string_view name, std::string_view run_id) {
+  RuntimeFolder folder;
+  folder.path_ = home / name;
+  HOTLAP_TRY(make_own_folder(folder.path_));
+  const std::string lock = (folder.path_ / "lock").native();
+  folder.lock_fd_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (folder.lock_fd_ < 0) return errno_error(lock, errno);
+  const fs::path id_file = folder.path_ / "run-id";
+  if (::flock(folder.lock_fd_, LOCK_EX | LOCK_NB) == 0) {
+    folder.leads_ = true;
+    folder.run_id_ = run_id;
+    ::unlink(id_file.c_str());
+    HOTLAP_TRY(make_own_folder(folder.rings()));
+    HOTLAP_TRY(write_run_id(id_file, run_id));
+    return folder;
+  }
+  // The leader writes its id a moment after it took the lock.
+  for (const std::int64_t until_ns = system_clock().mono_ns() + kRunIdWaitNs;;) {
+    std::string text = system_host().read_text(id_file.native()).value_or(std::string());
+    if (is_ulid(text)) {
+      folder.run_id_ = std::move(text);
+      return folder;
+    }
+    const std::int64_t now_ns = system_clock().mono_ns();
+    if (now_ns >= until_ns) return Error{ErrorCode::kNotFound, folder.path_.native() + ": its recorder told no run id"};
+    system_clock().sleep_until(now_ns + kNsPerMs, -1);
+  }
+}
+
+RuntimeFolder::RuntimeFolder(RuntimeFolder&& other) noexcept
+    : path_(std::move(other.path_)),
+      run_id_(std::move(other.run_id_)),
+      lock_fd_(std::exchange(other.lock_fd_, -1)),
+      leads_(other.leads_) {}
+
+RuntimeFolder& RuntimeFolder::operator=(RuntimeFolder&& other) noexcept {
+  if (this != &other) {
+    if (lock_fd_ >= 0) ::close(lock_fd_);
+    path_ = std::move(other.path_);
+    run_id_ = std::move(other.run_id_);
+    lock_fd_ = std::exchange(other.lock_fd_, -1);
+    leads_ = other.leads_;
+  }
+  return *this;
+}
+
+RuntimeFolder::~RuntimeFolder() {
+  if (lock_fd_ >= 0) ::close(lock_fd_);
+}
+
+void RuntimeFolder::remove() {
+  if (!leads_) return;
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+void sweep_runtime_home(const fs::path& home) {
+  for (const std::string& name : system_host().list(home.native()).value_or({})) {
+    if (!name.starts_with("run-") && !name.starts_with("job-")) continue;
+    const std::string lock = (home / name / "lock").native();
+    const int fd = ::open(lock.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) continue;
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) {
+      std::error_code ignored;
+      fs::remove_all(home / name, ignored);
+    }
+    ::close(fd);
+  }
+}
+
+}  // namespace hotlap

@@ -1,0 +1,149 @@
+#include "record/spawn.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "base/format.h"
+#include "base/host.h"
+#include "base/text.h"
+
+namespace hotlap {
+namespace {
+
+constexpr int kFirstHandedFd = 3;
+constexpr int kSpareFd = 200;  // above what is handed over, below what select() users mind
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  out.reserve(texts.size() + 1);
+  for (std::string& text : texts) out.push_back(text.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+void restore_signals(const InheritedSignals& signals) {
+  if (signals.ignores_child) ::signal(SIGCHLD, SIG_IGN);
+  ::sigprocmask(SIG_SETMASK, &signals.mask, nullptr);
+}
+
+// Between fork and exec: nothing but system calls.
+[[noreturn]] void become_own(const OwnProcess& process, char* const* words, const InheritedSignals& signals) {
+  ::setsid();
+  const int null_fd = ::open("/dev/null", O_RDWR);
+  ::dup2(null_fd, STDIN_FILENO);
+  if (!process.keeps_stderr) ::dup2(null_fd, STDERR_FILENO);
+  ::dup2(null_fd, STDOUT_FILENO);
+  const int count = static_cast<int>(process.descriptors.size());
+  // First out of the way, then into place: a source may be somebody's target.
+  for (int i = 0; i < count; ++i) ::dup2(process.descriptors[static_cast<std::size_t>(i)], kSpareFd + i);
+  for (int i = 0; i < count; ++i) ::dup2(kSpareFd + i, kFirstHandedFd + i);
+  ::syscall(SYS_close_range, kFirstHandedFd + count, ~0U, 0);
+  if (process.nice != 0) ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + process.nice);
+  if (process.address_bytes_max != 0) {
+    const rlimit limit{process.address_bytes_max, process.address_bytes_max};
+    ::setrlimit(RLIMIT_AS, &limit);
+  }
+  restore_signals(signals);
+  ::execve("/proc/self/exe", words, environ);
+  ::_exit(127);
+}
+
+}  // namespace
+
+InheritedSignals block_signals() {
+  InheritedSignals before;
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before.mask);
+  struct sigaction child {};
+  ::sigaction(SIGCHLD, nullptr, &child);
+  before.ignores_child = child.sa_handler == SIG_IGN || (child.sa_flags & SA_NOCLDWAIT) != 0;
+  if (before.ignores_child) ::signal(SIGCHLD, SIG_DFL);
+  return before;
+}
+
+int SpawnFailure::exit_code() const { return error_number == ENOENT || error_number == ENOTDIR ? 127 : 126; }
+
+Result<pid_t> spawn_job(const std::vector<std::string>& command, const std::vector<std::string>& environment,
+                        const InheritedSignals& signals, SpawnFailure& failure) {
+  std::vector<std::string> words(command);
+  std::vector<std::string> variables(environment);
+  const std::vector<char*> word_pointers = pointers(words);
+  const std::vector<char*> variable_pointers = pointers(variables);
+  std::array<int, 2> report{-1, -1};  // closed by a successful exec; carries errno otherwise
+  if (::pipe2(report.data(), O_CLOEXEC) != 0) return errno_error("cannot make a pipe", failure.error_number = errno);
+  const pid_t pid = ::fork();
+  if (pid < 0) {
+    failure.error_number = errno;
+    ::close(report[0]);
+    ::close(report[1]);
+    return errno_error("cannot start a process", failure.error_number);
+  }
+  if (pid == 0) {
+    restore_signals(signals);
+    ::execvpe(word_pointers[0], word_pointers.data(), variable_pointers.data());
+    const int error_number = errno;
+    while (::write(report[1], &error_number, sizeof error_number) < 0 && errno == EINTR) {}
+    ::_exit(127);
+  }
+  ::close(report[1]);
+  ssize_t n = 0;
+  do {
+    n = ::read(report[0], &failure.error_number, sizeof failure.error_number);
+  } while (n < 0 && errno == EINTR);
+  ::close(report[0]);
+  if (n != static_cast<ssize_t>(sizeof failure.error_number)) return pid;
+  ::waitpid(pid, nullptr, 0);
+  return describe(failure, command[0]);
+}
+
+SpawnFailure become_job(const std::vector<std::string>& command) {
+  std::vector<std::string> words(command);
+  ::execvp(words[0].c_str(), pointers(words).data());
+  return {errno};
+}
+
+Error describe(const SpawnFailure& failure, std::string_view program) {
+  const std::string name = strip_control(program);
+  if (failure.error_number == ENOENT && name.find('/') == std::string::npos) {
+    return Error{ErrorCode::kNotFound, format("{}: command not found", name)};
+  }
+  return errno_error(format("cannot run {}", name), failure.error_number);
+}
+
+Result<pid_t> spawn_own(const OwnProcess& process, const InheritedSignals& signals) {
+  std::vector<std::string> words{"hotlap"};
+  words.insert(words.end(), process.words.begin(), process.words.end());
+  const std::vector<char*> word_pointers = pointers(words);
+  const pid_t pid = ::fork();
+  if (pid < 0) return errno_error("cannot start a process", errno);
+  if (pid == 0) become_own(process, word_pointers.data(), signals);
+  return pid;
+}
+
+std::vector<std::string> shell_command(const std::string& line) { return {"/bin/sh", "-c", line}; }
+
+std::vector<pid_t> process_tree(pid_t root) {
+  std::vector<pid_t> tree{root};
+  for (std::size_t i = 0; i < tree.size(); ++i) {
+    const std::string tasks = format("/proc/{}/task", tree[i]);
+    for (const std::string& task : system_host().list(tasks).value_or({})) {
+      const std::string children =
+          system_host().read_text(format("{}/{}/children", tasks, task)).value_or(std::string());
+      std::string_view rest(children);
+      for (std::string_view word = next_word(rest); !word.empty(); word = next_word(rest)) {
+        if (const auto pid = parse_i64(word)) tree.push_back(static_cast<pid_t>(*pid));
+      }
+    }
+  }
+  return tree;
+}
+
+}  // namespace hotlap

@@ -1,0 +1,7 @@
+import processes
+import pytest
+
+
+@pytest.fixture
+def home(tmp_path):
+    return processes.Home(tmp_path)

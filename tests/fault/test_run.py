@@ -1,0 +1,268 @@
+"""`hotlap run` is as if it were not there: exit codes, signals, output, environment, descriptors."""
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+
+import pytest
+from processes import PYTHON, children, is_alive, part_of, said, state_of, wait_for
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 126, 127, 200, 255])
+def test_the_exit_code_is_the_jobs_own(home, code):
+    assert home.run("sh", "-c", "exit %d" % code).returncode == code
+    info = home.run_json()
+    assert info["exit_code"] == code
+    assert info["status"] == ("finished" if code == 0 else "failed")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGINT, signal.SIGUSR1])
+def test_a_killed_job_looks_killed_to_our_parent(home, number):
+    assert home.run("sh", "-c", "kill -%d $$" % number).returncode == -number
+    info = home.run_json()
+    assert (info["exit_signal"], info["exit_code"], info["status"]) == (number, None, "killed")
+
+
+@pytest.mark.parametrize("job, code, line", [
+    (["no-such-command"], 127, "hotlap: no-such-command: command not found"),
+    (["/no/such/file"], 127, "hotlap: cannot run /no/such/file: No such file or directory"),
+    (["/"], 126, "hotlap: cannot run /: Permission denied"),
+])
+def test_a_command_that_cannot_be_run_leaves_nothing(home, job, code, line):
+    done = home.run(*job)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", line + "\n")
+    assert home.runs() == []
+    assert list((home.runtime / "hotlap").iterdir()) == []
+
+
+def test_output_passes_through_and_ours_is_marked(home):
+    done = home.run("sh", "-c", "echo out; echo err >&2; cat", input="in\n")
+    assert done.stdout == "out\nin\n"
+    lines = done.stderr.splitlines()
+    assert "err" in lines
+    assert all(line.startswith("hotlap:") for line in lines if line != "err")
+    quiet = home.run("sh", "-c", "echo err >&2", flags=["--quiet"])
+    assert quiet.stderr == "err\n"
+
+
+PROBE = """
+import json, os, resource, signal, sys
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+print(json.dumps({
+    "environment": dict(os.environ), "descriptors": sorted(int(f) for f in os.listdir("/proc/self/fd"))[:-1],
+    "signals": [status[k].strip() for k in ("SigBlk", "SigIgn", "SigCgt")], "umask": status["Umask"].strip(),
+    "limits": [resource.getrlimit(k) for k in (resource.RLIMIT_CORE, resource.RLIMIT_NOFILE, resource.RLIMIT_AS)],
+    "nice": os.getpriority(os.PRIO_PROCESS, 0), "folder": os.getcwd(), "session": os.getsid(0) == os.getsid(os.getppid()),
+    "group": os.getpgid(0) == os.getpgid(os.getppid()), "dumpable": status.get("CoreDumping", "").strip()}))
+"""
+
+
+def probe(words, environment, before):
+    done = subprocess.run(["/bin/sh", "-c", before + ' exec "$@"', "sh", *words], env=environment,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, timeout=60)
+    return json.loads(done.stdout)
+
+
+def test_the_job_sees_what_it_would_see_without_us(home):
+    script = [PYTHON, "-S", "-c", PROBE]
+    before = "trap '' HUP USR2; umask 027; ulimit -n 300; exec 7</dev/null; cd /;"
+    without = probe(script, home.environment, before)
+    with_us = probe(home.words(*script, flags=["--quiet"]), home.environment, before)
+    added = {k: v for k, v in with_us["environment"].items() if without["environment"].get(k) != v}
+    assert set(added) <= {"HOTLAP_RUN_ID", "HOTLAP_RING_DIR", "HOTLAP_HOOK_PATH", "PYTHONPATH"}
+    assert set(without["environment"]) <= set(with_us["environment"])
+    del without["environment"], with_us["environment"]
+    assert with_us == without
+
+
+def test_an_ignored_sigchld_is_ignored_in_the_job_and_we_still_see_its_end(home):
+    before = "trap '' CHLD; trap '' PIPE;"
+    script = [PYTHON, "-S", "-c", PROBE]
+    without = probe(script, home.environment, before)
+    with_us = probe(home.words(*script, flags=["--quiet"]), home.environment, before)
+    assert with_us["signals"] == without["signals"]
+
+
+COUNT_SIGNALS = """
+import os, signal, sys, time
+seen = []
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH, signal.SIGQUIT):
+    signal.signal(number, lambda n, f: seen.append(n))
+print(os.getpid(), flush=True)
+while signal.SIGQUIT not in seen:
+    time.sleep(0.01)
+time.sleep(0.2)
+print(*seen, flush=True)
+"""
+
+
+@pytest.mark.parametrize("to_group", [False, True])
+def test_each_signal_reaches_the_job_exactly_once(home, to_group):
+    """Sent to us alone it is passed on; sent to the whole group the job has it already."""
+    job = home.start(PYTHON, "-S", "-c", COUNT_SIGNALS, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                     start_new_session=True)
+    pid = int(job.stdout.readline())
+    wait_for(lambda: any(not words for words in children(job.pid).values()) or len(children(job.pid)) >= 2, "witness")
+    send = os.killpg if to_group else os.kill
+    numbers = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH]
+    for number in [*numbers, signal.SIGQUIT]:
+        send(job.pid, number)
+    assert is_alive(pid)
+    seen = [int(n) for n in job.stdout.readline().split()]
+    assert sorted(seen) == sorted([*numbers, signal.SIGQUIT])
+    assert job.wait(60) == 0
+
+
+def test_grace_ends_a_job_that_ignores_sigterm_and_what_it_started(home):
+    script = "trap '' TERM; sleep 1000 & echo $!; wait; wait; sleep 1000"
+    job = home.start("sh", "-c", script, flags=["--grace", "300ms", "--quiet"], stdout=subprocess.PIPE, text=True)
+    child = int(job.stdout.readline())
+    job.send_signal(signal.SIGTERM)
+    assert job.wait(60) == -signal.SIGKILL
+    wait_for(lambda: not is_alive(child), "the job's child to end")
+
+
+def test_without_grace_a_job_may_take_its_time(home):
+    script = "trap 'echo saving; sleep 1; exit 3' TERM; echo ready; while :; do sleep 0.05; done"
+    job = home.start("sh", "-c", script, flags=["--quiet"], stdout=subprocess.PIPE, text=True)
+    assert job.stdout.readline() == "ready\n"
+    job.send_signal(signal.SIGTERM)
+    job.send_signal(signal.SIGTERM)
+    assert job.stdout.readline() == "saving\n"
+    assert job.wait(60) == 3
+
+
+def test_we_do_not_wait_for_what_the_job_leaves_behind(home):
+    done = home.run("sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!", flags=["--quiet"])
+    assert done.returncode == 0
+    left = int(done.stdout)
+    assert is_alive(left)
+    os.kill(left, signal.SIGKILL)
+
+
+def test_the_end_of_the_output_is_seen_while_we_still_write(home):
+    """Nothing of ours holds the job's standard output open."""
+    job = home.start("sh", "-c", "echo done; exec >&- 2>&-; sleep 2", flags=["--quiet"], stdout=subprocess.PIPE)
+    supervisor = job.pid
+    wait_for(lambda: part_of(supervisor, "_recorder"), "the recorder")
+    holders = set()
+    target = os.stat(job.stdout.fileno()).st_ino
+    wait_for(lambda: len(children(supervisor)) >= 3 or job.poll() is not None, "our processes")
+    for pid in children(supervisor):
+        try:
+            for name in os.listdir("/proc/%d/fd" % pid):
+                found = os.stat("/proc/%d/fd/%s" % (pid, name))
+                if stat.S_ISFIFO(found.st_mode) and found.st_ino == target:
+                    holders.add(pid)
+        except OSError:
+            continue
+    assert not holders
+    assert job.wait(60) == 0
+
+
+def test_stop_and_continue(home):
+    job = home.start("sleep", "1000", flags=["--quiet"])
+    pid = wait_for(lambda: part_of(job.pid, "1000"), "the job")
+    os.kill(pid, signal.SIGSTOP)
+    wait_for(lambda: state_of(pid) == "T", "the job to stop")
+    assert state_of(job.pid) != "T"  # nobody would continue us
+    os.kill(pid, signal.SIGCONT)
+    wait_for(lambda: state_of(pid) == "S", "the job to go on")
+    job.terminate()
+    assert job.wait(60) == -signal.SIGTERM
+
+
+def test_private_files_only(home):
+    home.run("true")
+    for path in home.home.rglob("*"):
+        mode = stat.S_IMODE(path.stat().st_mode)
+        assert mode == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_secrets_are_not_recorded(home):
+    home.environment["SLURM_JWT"] = home.environment["MY_TOKEN"] = "SECRETVALUE"
+    home.run("true", "--api-key", "SECRETVALUE", "https://me:SECRETVALUE@host/x", "--lr=0.1")
+    text = "".join(p.read_bytes().decode("latin-1") for p in home.home.rglob("*") if p.is_file())
+    assert "SECRETVALUE" not in text
+    assert "--lr=0.1" in text
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_home_that_cannot_be_written_does_not_stop_the_job(home):
+    home.folder.chmod(0o500)
+    done = home.run("sh", "-c", "echo yes")
+    home.folder.chmod(0o700)
+    assert (done.returncode, done.stdout) == (0, "yes\n")
+
+
+@pytest.mark.parametrize("place", ["/proc/nowhere", "/dev/full/x", ""])
+def test_an_impossible_home_does_not_stop_the_job(home, place):
+    home.environment["HOTLAP_HOME"] = place
+    if not place:  # no home at all
+        for name in ("HOTLAP_HOME", "XDG_DATA_HOME", "HOME"):
+            home.environment.pop(name, None)
+        home.environment["HOME"] = "/proc/nowhere"
+    done = home.run("sh", "-c", "echo yes; exit 5")
+    assert (done.returncode, done.stdout) == (5, "yes\n")
+    assert len([line for line in said(done.stderr) if "not recorded" in line]) == 1
+
+
+def test_a_runtime_folder_of_somebody_else_costs_the_hook_only(home):
+    home.environment.pop("XDG_RUNTIME_DIR")
+    temporary = home.folder / "tmp"
+    temporary.mkdir()
+    (temporary / ("hotlap-%d" % os.geteuid())).symlink_to("/")
+    home.environment["TMPDIR"] = str(temporary)
+    done = home.run("true")
+    assert done.returncode == 0
+    assert any("no hook" in line for line in said(done.stderr))
+    assert home.run_json()["status"] == "finished"
+
+
+def test_inside_a_recorded_job_we_only_run(home):
+    """The inner one adds no second recorder."""
+    done = home.run(*home.words("sh", "-c", "exit 4"))
+    assert done.returncode == 4
+    assert len(home.runs()) == 1
+
+
+def test_ranks_of_one_launcher_share_one_recorder(home):
+    ready = home.folder / "ready"
+    ranks = []
+    for rank in range(2):
+        environment = dict(home.environment, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2",
+                           MASTER_ADDR="localhost", MASTER_PORT="29517")
+        script = "while [ ! -e %s ]; do sleep 0.05; done; echo $HOTLAP_RUN_ID" % ready
+        ranks.append(subprocess.Popen(home.words("sh", "-c", script), env=environment, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, text=True))
+        if rank == 0:
+            wait_for(home.runs, "the first rank's run")
+    ready.touch()
+    said_by = []
+    ids = set()
+    for process in ranks:
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0
+        ids.add(out.strip())
+        said_by.append(said(err))
+    assert len(ids) == 1
+    assert len(home.runs()) == 1
+    assert not said_by[1]  # once per job, not per rank
+
+
+def test_download_and_upload_are_phases_and_a_failed_download_stops_the_run(home):
+    log = home.folder / "log"
+    done = home.run("sh", "-c", "echo job >>%s" % log,
+                    flags=["--download", "echo down >>%s" % log, "--upload", "echo up >>%s" % log])
+    assert done.returncode == 0
+    assert log.read_text().split() == ["down", "job", "up"]
+    failed = home.run("sh", "-c", "echo job >>%s" % log, flags=["--download", "exit 9"])
+    assert failed.returncode == 9
+    assert log.read_text().split() == ["down", "job", "up"]
+    assert any("the download failed: the job was not started" in line for line in said(failed.stderr))
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))
