@@ -1,55 +1,19 @@
 // The program: its arguments, its streams and the last resort for what libraries throw.
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <ostream>
-#include <streambuf>
 #include <string>
 #include <vector>
 
+#include "base/descriptor_stream.h"
 #include "cli/dispatch.h"
 #include "cli/registry.h"
 
 namespace hotlap {
 namespace {
-
-// A buffered descriptor that keeps the reason of the first failed write.
-class DescriptorBuffer final : public std::streambuf {
- public:
-  explicit DescriptorBuffer(int fd) : fd_(fd) { setp(buffer_.data(), buffer_.data() + buffer_.size()); }
-
-  int error_number() const { return error_number_; }
-
- protected:
-  int_type overflow(int_type c) override {
-    if (sync() != 0) return traits_type::eof();
-    if (!traits_type::eq_int_type(c, traits_type::eof())) sputc(traits_type::to_char_type(c));
-    return traits_type::not_eof(c);
-  }
-
-  int sync() override {
-    const char* next = pbase();
-    while (next < pptr() && error_number_ == 0) {
-      const ssize_t written = ::write(fd_, next, static_cast<std::size_t>(pptr() - next));
-      if (written >= 0) {
-        next += written;
-      } else if (errno != EINTR) {
-        error_number_ = errno;
-      }
-    }
-    setp(buffer_.data(), buffer_.data() + buffer_.size());
-    return error_number_ == 0 ? 0 : -1;
-  }
-
- private:
-  int fd_;
-  int error_number_ = 0;
-  std::array<char, 16'384> buffer_;
-};
 
 int run_program(std::vector<std::string> words) {
   DescriptorBuffer out_buffer(STDOUT_FILENO);
