@@ -196,6 +196,17 @@ class Checker:
         self.errors[found:] = [f"src/{e}" for e in self.errors[found:]]
         self.check_text(f"src/{rel}", rel, text, lines)
 
+    def check_listed(self, path: pathlib.Path) -> None:
+        """A file that no CMakeLists.txt names is neither compiled nor tested. Plug-ins are found by their folder."""
+        inside = path.relative_to(self.src)
+        lists = self.src / inside.parts[0] / "CMakeLists.txt"
+        is_plugin = len(inside.parts) > 2 and inside.parts[1] in ("plugins", "commands")
+        if not lists.exists() or is_plugin and path.suffix == ".cpp" and not path.stem.endswith("_test"):
+            return
+        name = inside.relative_to(inside.parts[0]).as_posix()
+        if not re.search(r"(?<![\w./-])" + re.escape(name) + r"(?![\w.-])", lists.read_text(encoding="utf-8")):
+            self.report(f"src/{inside.as_posix()}", 0, f"not listed in src/{inside.parts[0]}/CMakeLists.txt")
+
     def check_cycles(self) -> None:
         state: dict[str, int] = {}
 
@@ -217,6 +228,7 @@ class Checker:
         for path in sorted(self.src.rglob("*")):
             if path.suffix in FILE_LINES_MAX:
                 self.check_source(path)
+                self.check_listed(path)
             elif path.suffix in {".cc", ".cxx", ".hpp", ".hh", ".inl"}:
                 self.report(f"src/{path.relative_to(self.src).as_posix()}", 0, "C++ files end in .cpp and .h")
         for folder in ("tests", "fuzz", "bench", "examples"):

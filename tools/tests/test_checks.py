@@ -62,6 +62,15 @@ class LayersTest(unittest.TestCase):
         self.assert_clean({"src/base/format.h": H + "#include <fmt/core.h>\n"})
         self.assert_clean({"src/base/a.cpp": "// #include <sqlite3.h>\n/*\n#include <zlib.h>\n*/\n"})
 
+    def test_every_file_is_listed(self) -> None:
+        lists = "hotlap_library(base SOURCES a.cpp HEADERS a.h TESTS a_test.cpp plugins/p_test.cpp)\n"
+        files = {"src/base/CMakeLists.txt": lists, "src/base/a.h": H, "src/base/a.cpp": "", "src/base/a_test.cpp": "",
+                 "src/base/plugins/p.cpp": "", "src/base/plugins/p_test.cpp": ""}
+        self.assert_clean(files)
+        self.assert_finds({**files, "src/base/b.h": H}, "src/base/b.h: not listed in src/base/CMakeLists.txt")
+        self.assert_finds({**files, "src/base/b_test.cpp": ""}, "src/base/b_test.cpp: not listed")
+        self.assert_finds({**files, "src/base/plugins/q_test.cpp": ""}, "src/base/plugins/q_test.cpp: not listed")
+
     def test_include_cycle(self) -> None:
         self.assert_finds({"src/base/a.h": H + '#include "base/b.h"\n', "src/base/b.h": H + '#include "base/a.h"\n'},
                           "include cycle: base/a.h -> base/b.h -> base/a.h")
