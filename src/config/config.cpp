@@ -41,8 +41,8 @@ constexpr std::array kKeys{
     ConfigKey{.name = "price",
               .type = ConfigType::kNumber,
               .example = "1.21",
-              .min = 0,
-              .max = 1e6,
+              .min = 1e-4,
+              .max = 1e5,
               .help = "USD per hour of the machine. Excludes instance."},
     ConfigKey{.name = "quiet",
               .type = ConfigType::kTruth,
@@ -199,8 +199,11 @@ Config merge_config(Config under, Config over) {
 }
 
 Result<Config> load_config(const ConfigPlaces& places) {
-  const std::filesystem::path home_file = places.home / "config.toml";
-  HOTLAP_TRY_ASSIGN(Config home, load_file(home_file, home_file.string(), false));
+  Config home;
+  if (!places.home.empty()) {
+    const std::filesystem::path file = places.home / "config.toml";
+    HOTLAP_TRY_ASSIGN(home, load_file(file, file.string(), false));
+  }
   const bool is_named = !places.file.empty();
   const std::filesystem::path project_file = is_named ? places.file : places.working_directory / "hotlap.toml";
   HOTLAP_TRY_ASSIGN(Config project, load_file(project_file, is_named ? places.file.string() : "hotlap.toml", is_named));

@@ -52,7 +52,7 @@ Result<Config> parse_config(std::string_view toml_untrusted, std::string_view fi
 Config merge_config(Config under, Config over);
 
 struct ConfigPlaces {
-  std::filesystem::path home;               // config.toml in it, when there is one
+  std::filesystem::path home;               // config.toml in it, when there is one; empty: no home
   std::filesystem::path working_directory;  // hotlap.toml in it, when there is one
   std::filesystem::path file;               // --config: read in place of the latter, and must exist; empty: none
 };

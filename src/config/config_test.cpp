@@ -69,8 +69,8 @@ TEST(Config, EachMistakeIsNamedWithFileLineAndKey) {
             "hotlap.toml:1: interval: takes a duration in quotes, such as \"500ms\", not \"fast\"");
   EXPECT_EQ(error_of("interval = \"1ms\""), "hotlap.toml:1: interval: \"1ms\" is out of range: it takes 10 ms to 60 s");
   EXPECT_EQ(error_of("price = \"cheap\""), "hotlap.toml:1: price: takes a number, not \"cheap\"");
-  EXPECT_EQ(error_of("price = nan"), "hotlap.toml:1: price: nan is out of range: it takes 0 to 1000000");
-  EXPECT_EQ(error_of("price = -1"), "hotlap.toml:1: price: -1 is out of range: it takes 0 to 1000000");
+  EXPECT_EQ(error_of("price = nan"), "hotlap.toml:1: price: nan is out of range: it takes 0.0001 to 100000");
+  EXPECT_EQ(error_of("price = -1"), "hotlap.toml:1: price: -1 is out of range: it takes 0.0001 to 100000");
   EXPECT_EQ(error_of("hook = \"no\""), "hotlap.toml:1: hook: takes true or false, not \"no\"");
   EXPECT_EQ(error_of("hook = [true]"), "hotlap.toml:1: hook: takes true or false, not a list");
   EXPECT_EQ(error_of("hook = 2026-01-01"), "hotlap.toml:1: hook: takes true or false, not a date or time");

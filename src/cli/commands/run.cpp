@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "record/recorder.h"
 #include "record/supervisor.h"
 
@@ -45,24 +46,20 @@ constexpr std::array kFlags{
              .type = FlagType::kText,
              .placeholder = "ID",
              .help = "joins the recordings of several nodes"},
+    kConfigFlag,
     FlagSpec{.name = "--no-hook", .help = "record the machine only, nothing inside Python"},
     FlagSpec{.name = "--quiet", .help = "print nothing"}};
 constexpr std::array kPositionals{
     PositionalSpec{.name = "COMMAND", .help = "the job's own command line", .is_required = true, .takes_rest = true}};
 
 Result<int> run(const Args& args, Streams&) {
-  RunOptions options;
+  HOTLAP_TRY_ASSIGN(const Config config, config_of(args));
+  HOTLAP_TRY_ASSIGN(RunOptions options, run_options(args, config));
   options.command = args.positional("COMMAND");
-  options.name = args.text("--name");
   options.run_id = args.text("--run-id");
-  options.interval_ns = args.duration_ns("--interval").value_or(kIntervalNsDefault);
-  if (const auto price = args.number("--price")) options.price = Price{.per_hour = *price, .source = "--price"};
-  options.instance_type = args.text("--instance");
   options.grace_ns = args.duration_ns("--grace");
   options.download = args.text("--download");
   options.upload = args.text("--upload");
-  options.wants_hook = !args.has("--no-hook");
-  options.is_quiet = args.has("--quiet");
   return run_supervised(options);
 }
 
@@ -74,7 +71,9 @@ extern constinit const CommandSpec command_run{
     .example = "hotlap run -- python train.py --epochs 3",
     .help =
         "The job's exit code, output, terminal and signals stay its own. What hotlap says goes to stderr, marked "
-        "\"hotlap:\".",
+        "\"hotlap:\". A mistake on the command line or in a configuration file is told before the job starts, with "
+        "exit "
+        "code 2.",
     .flags = kFlags,
     .positionals = kPositionals,
     .run = run};

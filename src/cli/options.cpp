@@ -1,0 +1,56 @@
+#include "cli/options.h"
+
+#include <filesystem>
+
+#include "base/format.h"
+#include "cost/price.h"
+#include "record/recorder.h"
+#include "store/home.h"
+
+namespace hotlap {
+namespace {
+
+Error unusable(Error error) {
+  error.code = ErrorCode::kInvalidInput;
+  return error;
+}
+
+// Of the strongest source that names a price or an instance.
+Result<void> take_price(const Args& args, const Config& config, RunOptions& options) {
+  const bool is_by_flag = args.has("--price") || args.has("--instance");
+  if (args.has("--price") && args.has("--instance")) {
+    return Error{ErrorCode::kInvalidInput, "--price and --instance exclude each other: keep one"};
+  }
+  const std::optional<double> usd_per_hour = is_by_flag ? args.number("--price") : config.price_per_hour;
+  options.instance_type = is_by_flag ? args.text("--instance") : config.instance;
+  if (!usd_per_hour && !options.instance_type) return {};
+  Result<Price> price = usd_per_hour ? price_per_hour(*usd_per_hour) : price_of_instance(*options.instance_type);
+  if (!price.ok()) return unusable(std::move(price).error());
+  if (!is_by_flag && usd_per_hour) price->source = "configuration";
+  options.price = std::move(price).value();
+  return {};
+}
+
+}  // namespace
+
+Result<Config> config_of(const Args& args) {
+  ConfigPlaces places;
+  if (const Result<std::filesystem::path> home = hotlap_home(); home.ok()) places.home = *home;
+  std::error_code unknown;
+  places.working_directory = std::filesystem::current_path(unknown);
+  places.file = args.text("--config").value_or("");
+  return load_config(places);
+}
+
+Result<RunOptions> run_options(const Args& args, const Config& config) {
+  RunOptions options;
+  options.name = args.has("--name") ? args.text("--name") : config.name;
+  options.interval_ns =
+      args.has("--interval") ? *args.duration_ns("--interval") : config.interval_ns.value_or(kIntervalNsDefault);
+  options.wants_hook = !args.has("--no-hook") && config.hook.value_or(true);
+  options.is_quiet = args.has("--quiet") || config.quiet.value_or(false);
+  HOTLAP_TRY(take_price(args, config, options));
+  return options;
+}
+
+}  // namespace hotlap

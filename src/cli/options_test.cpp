@@ -1,0 +1,67 @@
+#include "cli/options.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "cli/parse.h"
+#include "record/recorder.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::array kFlags{
+    FlagSpec{.name = "--name", .type = FlagType::kText, .placeholder = "N", .help = "h"},
+    FlagSpec{.name = "--interval", .type = FlagType::kDuration, .placeholder = "T", .help = "h"},
+    FlagSpec{.name = "--price", .type = FlagType::kNumber, .placeholder = "P", .help = "h"},
+    FlagSpec{.name = "--instance", .type = FlagType::kText, .placeholder = "I", .help = "h"},
+    FlagSpec{.name = "--no-hook", .help = "h"},
+    FlagSpec{.name = "--quiet", .help = "h"},
+};
+constexpr CommandSpec kSpec{.name = "run", .summary = "s", .example = "hotlap run", .flags = kFlags};
+
+Result<RunOptions> options(const std::vector<std::string>& words, std::string_view toml) {
+  const Result<Config> config = parse_config(toml, "hotlap.toml");
+  EXPECT_TRUE(config.ok()) << (config.ok() ? "" : config.error().message);
+  const Result<ParsedWords> parsed = parse_words(kSpec, words);
+  EXPECT_TRUE(parsed.ok()) << (parsed.ok() ? "" : parsed.error().message);
+  return run_options(parsed->args, *config);
+}
+
+TEST(RunOptions, DefaultsWithoutFlagsAndFiles) {
+  const Result<RunOptions> got = options({}, "");
+  ASSERT_TRUE(got.ok());
+  EXPECT_EQ(got->interval_ns, kIntervalNsDefault);
+  EXPECT_TRUE(got->wants_hook);
+  EXPECT_FALSE(got->is_quiet);
+  EXPECT_EQ(got->price, std::nullopt);
+  EXPECT_EQ(got->name, std::nullopt);
+}
+
+TEST(RunOptions, FlagsWinOverFiles) {
+  constexpr std::string_view kToml = "name = \"file\"\ninterval = \"1s\"\nprice = 2\nhook = false\nquiet = true";
+  const Result<RunOptions> by_file = options({}, kToml);
+  ASSERT_TRUE(by_file.ok());
+  EXPECT_EQ(by_file->name, "file");
+  EXPECT_EQ(by_file->interval_ns, 1'000'000'000);
+  EXPECT_EQ(by_file->price->per_hour, 2.0);
+  EXPECT_EQ(by_file->price->source, "configuration");
+  EXPECT_FALSE(by_file->wants_hook);
+  EXPECT_TRUE(by_file->is_quiet);
+  const Result<RunOptions> by_flag = options({"--name", "flag", "--interval=100ms", "--instance", "g5.2xlarge"}, kToml);
+  ASSERT_TRUE(by_flag.ok()) << by_flag.error().message;
+  EXPECT_EQ(by_flag->name, "flag");
+  EXPECT_EQ(by_flag->interval_ns, 100'000'000);
+  EXPECT_TRUE(by_flag->price->source.starts_with("catalogue ")) << by_flag->price->source;
+}
+
+TEST(RunOptions, APriceThatCannotBeUsedIsWrongUse) {
+  EXPECT_EQ(options({"--price", "1", "--instance", "g5.2xlarge"}, "").error().message,
+            "--price and --instance exclude each other: keep one");
+  EXPECT_EQ(options({"--instance", "g5.3xlarge"}, "").error().code, ErrorCode::kInvalidInput);
+  EXPECT_EQ(options({}, "instance = \"abacus\"").error().code, ErrorCode::kInvalidInput);
+  EXPECT_EQ(options({"--price", "0"}, "").error().code, ErrorCode::kInvalidInput);
+}
+
+}  // namespace
+}  // namespace hotlap
