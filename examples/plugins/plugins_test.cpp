@@ -12,11 +12,13 @@
 #include "cli/command.h"
 #include "collect/collector.h"
 #include "ingest/importer.h"
+#include "report/exporter.h"
 
 namespace hotlap {
 extern const CollectorSpec collector_entropy;
 extern const ImporterSpec importer_two_columns;
 extern const AnalyzerSpec analyzer_longest_step;
+extern const ExporterSpec exporter_findings_tsv;
 extern const CommandSpec command_greet;
 
 namespace {
@@ -108,6 +110,22 @@ TEST(PluginSkeleton, AnalyzerMergesAndDoesNotInventASteplessRun) {
   one->snapshot(facts);
   EXPECT_EQ(facts.facts()[0].number("longest_ms"), 7.0);
   EXPECT_EQ(facts.facts()[0].number("steps"), 2.0);
+}
+
+TEST(PluginSkeleton, ExporterLeavesEmptyWhatIsNotKnown) {
+  std::string home = ::testing::TempDir() + "hotlap-skeleton-XXXXXX";
+  ASSERT_NE(::mkdtemp(home.data()), nullptr);
+  const auto folder = RunFolder::create(home, {.id = make_ulid(1, 2, 3), .name = "toy"});
+  ASSERT_TRUE(folder.ok()) << folder.error().message;
+  auto run = RunReader::open(*folder);
+  ASSERT_TRUE(run.ok()) << run.error().message;
+  AnalysisDocument analysis;
+  analysis.findings.push_back({.rule = "LongStep", .cause = "one\tstep", .lost_s = 1.5});
+  analysis.findings.push_back({.rule = "HotCore", .cause = "a core"});
+  std::ostringstream out;
+  ASSERT_TRUE(exporter_findings_tsv.write({.run = *run, .analysis = analysis}, out).ok());
+  EXPECT_EQ(out.str(), "rule\tlost_s\tcause\nLongStep\t1.500\tone step\nHotCore\t\ta core\n");
+  std::filesystem::remove_all(home);
 }
 
 TEST(PluginSkeleton, CommandWritesToItsStreams) {
