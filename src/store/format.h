@@ -2,7 +2,7 @@
 // The format of a .hotlap recording: one SQLite database. Version numbers and bounds live here, with their history.
 //
 //   meta        what the recording is (recording.id, run.id, …), "closed", the host ("attribute.cpu.model")
-//   series      id = handle, with the metric's description      names      interned texts of spans
+//   metrics     descriptions      series     id = handle, metric, instance      names      interned texts of spans
 //   processes   by slot          events · clock · losses        small, one row each
 //   stretches   id, from_ns … to_ns of its ticks, samples, hours_to_ns (null, or: hours up to here are in this stretch)
 //   blocks      id = stretch << 20 | kind << 16 | group; first and last series inside; payload
@@ -15,8 +15,8 @@
 //   second 1 → tail row ┐
 //   second 2 → tail row ├─ fold ─► stretch 7 ─┬ block ticks    (1)   the times, and which series were sampled when
 //   …                   │   (in one           ├ block chunk    (per 64 series)    values, one column per series
-//   second n → tail row ┘  transaction,       ├ block minutes  (per 256 series)   one point per minute and series
-//                          tails deleted)     └ block hours    (per 256 series)   when an hour has passed
+//   second n → tail row ┘  transaction,       ├ block minutes  (per 64 series)    one point per minute and series
+//                          tails deleted)     └ block hours    (per 64 series)    when an hour has passed
 //
 // Every payload is a sealed block (store/block.h):
 //
@@ -42,7 +42,6 @@ inline constexpr std::int64_t kFormatVersion = 1;
 inline constexpr std::size_t kTicksPerStretchMax = 2048;
 inline constexpr std::int64_t kStretchNsMax = 600'000'000'000;
 inline constexpr std::uint32_t kSeriesPerChunk = 64;
-inline constexpr std::uint32_t kSeriesPerTierBlock = 256;
 inline constexpr std::uint32_t kSeriesMax = 65'535 * kSeriesPerChunk;  // 16 bits of group in a block's id
 inline constexpr std::size_t kSpansPerBlockMax = 4096;
 inline constexpr std::size_t kBlockBytesMax = std::size_t{16} << 20U;  // unpacked; refused beyond
@@ -67,10 +66,10 @@ struct TableText {
 };
 inline constexpr std::array kTables{
     TableText{"meta", "CREATE TABLE meta(key TEXT PRIMARY KEY,text TEXT NOT NULL) WITHOUT ROWID"},
-    TableText{
-        "series",
-        "CREATE TABLE series(id INTEGER PRIMARY KEY,metric TEXT NOT NULL,unit TEXT NOT NULL,instance TEXT NOT NULL,"
-        "kind INTEGER NOT NULL,scale REAL NOT NULL,window_ns INTEGER NOT NULL,min_period_ns INTEGER NOT NULL)"},
+    TableText{"metrics",
+              "CREATE TABLE metrics(id INTEGER PRIMARY KEY,name TEXT NOT NULL,unit TEXT NOT NULL,kind INTEGER NOT NULL,"
+              "scale REAL NOT NULL,window_ns INTEGER NOT NULL,min_period_ns INTEGER NOT NULL)"},
+    TableText{"series", "CREATE TABLE series(id INTEGER PRIMARY KEY,metric INTEGER NOT NULL,instance TEXT NOT NULL)"},
     TableText{"names", "CREATE TABLE names(id INTEGER PRIMARY KEY,text TEXT NOT NULL)"},
     TableText{"processes",
               "CREATE TABLE processes(slot INTEGER PRIMARY KEY,pid INTEGER NOT NULL,role INTEGER NOT NULL,"

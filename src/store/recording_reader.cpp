@@ -139,8 +139,6 @@ class SqliteReader final : public RecordingReader {
   // Reused between blocks.
   TicksBlock ticks_;
   std::vector<ChunkColumn> columns_;
-  std::vector<TierEntry> entries_;
-  std::vector<TierPoint> points_;
   ColumnData data_;
   Statement blocks_;
 };
@@ -199,15 +197,15 @@ Result<void> SqliteReader::load_meta() {
 
 Result<void> SqliteReader::load_series() {
   HOTLAP_TRY_ASSIGN(Statement rows,
-                    database_.prepare("SELECT id,metric,unit,instance,kind,scale,window_ns,min_period_ns "
-                                      "FROM series WHERE id>=?1 ORDER BY id"));
+                    database_.prepare("SELECT s.id,name,unit,instance,kind,scale,window_ns,min_period_ns "
+                                      "FROM series s LEFT JOIN metrics m ON m.id=metric WHERE s.id>=?1 ORDER BY s.id"));
   rows.bind(1, static_cast<std::int64_t>(series_.size()));
   for (;;) {
     HOTLAP_TRY_ASSIGN(const bool row, rows.step());
     if (!row) return {};
     const std::int64_t id = rows.integer(0);
     // Handles count up without a hole; anything else is not what our writer makes.
-    if (id != static_cast<std::int64_t>(series_.size()) || id >= std::int64_t{kSeriesMax}) {
+    if (id != static_cast<std::int64_t>(series_.size()) || id >= std::int64_t{kSeriesMax} || rows.is_null(1)) {
       return Error{ErrorCode::kCorrupt, format("damaged: series {} is out of order", id)};
     }
     series_.push_back({.handle = SeriesHandle{static_cast<std::uint32_t>(id)},
@@ -296,9 +294,8 @@ Result<void> SqliteReader::for_each_block(std::int64_t stretch, BlockKind kind, 
     HOTLAP_TRY_ASSIGN(blocks_, database_.prepare("SELECT first_series,last_series,payload FROM blocks "
                                                  "WHERE id BETWEEN ?1 AND ?2"));
   }
-  const std::uint32_t per_group = kind == BlockKind::kChunk ? kSeriesPerChunk : kSeriesPerTierBlock;
-  const auto first_group = static_cast<std::uint32_t>(wanted.lowest() / per_group) & 0xFFFFU;
-  const auto last_group = static_cast<std::uint32_t>(wanted.highest() / per_group) & 0xFFFFU;
+  const auto first_group = static_cast<std::uint32_t>(wanted.lowest() / kSeriesPerChunk) & 0xFFFFU;
+  const auto last_group = static_cast<std::uint32_t>(wanted.highest() / kSeriesPerChunk) & 0xFFFFU;
   const bool all = kind == BlockKind::kTicks;
   blocks_.bind(1, block_id(stretch, kind, all ? 0 : first_group))
       .bind(2, block_id(stretch, kind, all ? 0 : last_group));
@@ -328,9 +325,10 @@ Result<void> SqliteReader::read_stretch(const StretchRow& stretch, const Wanted&
       ++blocks_damaged_;
       return;
     }
-    for (const ChunkColumn& column : columns_) {
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const ChunkColumn& column = columns_[i];
       if (!wanted.has(column.series)) continue;
-      if (!decode_column(column, ticks_, data_)) {
+      if (!decode_column(columns_, i, ticks_, data_)) {
         ++blocks_damaged_;
         continue;
       }
@@ -415,23 +413,14 @@ Result<void> SqliteReader::read_tier_blocks(const StretchRow& stretch, BlockKind
   const std::int64_t width = kind == BlockKind::kMinutes ? kMinuteNs : kHourNs;
   return for_each_block(stretch.id, kind, wanted, [&](ByteView sealed) {
     const std::optional<ByteView> raw = codec_.open(kind, sealed);
-    if (!raw || !decode_tier(*raw, entries_)) {
-      ++blocks_damaged_;
-      return;
-    }
-    for (const TierEntry& entry : entries_) {
-      if (!wanted.has(entry.series)) continue;
-      points_.clear();
-      if (!decode_points(entry.points, width, points_)) {
-        ++blocks_damaged_;
-        continue;
-      }
-      wanted.for_each(entry.series, [&](std::size_t place) {
-        for (const TierPoint& point : points_) {
-          if (overlaps(point.from_ns, point.to_ns - 1, range)) into[place].add(point);
-        }
-      });
-    }
+    const bool whole = raw && decode_tier(*raw, width, [&](std::uint32_t series, std::span<const TierPoint> points) {
+                         wanted.for_each(series, [&](std::size_t place) {
+                           for (const TierPoint& point : points) {
+                             if (overlaps(point.from_ns, point.to_ns - 1, range)) into[place].add(point);
+                           }
+                         });
+                       });
+    if (!whole) ++blocks_damaged_;
   });
 }
 

@@ -28,9 +28,10 @@
 namespace hotlap {
 namespace {
 
+constexpr std::size_t kFoldSamplesPerCommit = 32U << 10U;  // about 1 ms
 constexpr std::size_t kOpenBytesMax = std::size_t{4} << 20U;
-constexpr std::uint32_t kWalPagesMax = 1024;       // then the log is moved into the file
-constexpr std::uint32_t kWalPagesHard = 8192;      // readers held it up: wait for them a little
+constexpr std::uint32_t kWalPagesMax = 2048;       // then the log is moved into the file
+constexpr std::uint32_t kWalPagesHard = 16384;     // readers held it up: wait for them a little
 constexpr std::size_t kNamesMax = 4'000'000;       // name ids; beyond: 0, "no name"
 constexpr std::size_t kSpanRowsMax = 600;          // small rows of spans before they are put together
 constexpr std::size_t kTextBytesMax = 64U << 10U;  // of one text from outside; longer ones are cut
@@ -38,15 +39,18 @@ constexpr std::size_t kFreedPagesPerClose = 1U << 20U;
 
 std::string_view cut(std::string_view text) { return text.substr(0, kTextBytesMax); }
 
-struct PendingSeries {
-  std::uint32_t id;
-  std::string metric;
+struct PendingMetric {
+  std::string name;
   std::string unit;
-  std::string instance;
   MetricKind kind;
   double scale;
   std::int64_t window_ns;
   std::int64_t min_period_ns;
+};
+
+struct PendingSeries {
+  std::uint32_t metric;
+  std::string instance;
 };
 
 // A whole block of spans, ready to be written; it replaces the small rows that held its first ones.
@@ -63,6 +67,7 @@ enum class Sql : std::uint8_t {
   kBegin,
   kCommit,
   kMeta,
+  kMetric,
   kSeries,
   kName,
   kProcess,
@@ -81,7 +86,8 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Sql::kCount)> kS
     "BEGIN IMMEDIATE",
     "COMMIT",
     "INSERT OR REPLACE INTO meta VALUES(?1,?2)",
-    "INSERT INTO series VALUES(?1,?2,?3,?4,?5,?6,?7,?8)",
+    "INSERT INTO metrics VALUES(?1,?2,?3,?4,?5,?6,?7)",
+    "INSERT INTO series VALUES(?1,?2,?3)",
     "INSERT INTO names VALUES(?1,?2)",
     "INSERT OR REPLACE INTO processes VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)",
     "INSERT INTO events VALUES(NULL,?1,?2,?3,?4)",
@@ -138,13 +144,17 @@ class SqliteWriter final : public RecordingWriter {
   std::array<Statement, static_cast<std::size_t>(Sql::kCount)> statements_;
   bool closed_ = false;
 
-  std::unordered_map<std::string, std::uint32_t> series_ids_;
+  std::unordered_map<std::string, std::uint32_t> metric_ids_;
+  std::unordered_map<std::string, std::uint32_t> series_ids_;  // by metric id and instance
   std::unordered_map<std::string, std::uint32_t> name_ids_;
   BlockCodec codec_;
   StretchBuilder builder_;
 
   // What the next commit writes.
+  std::vector<PendingMetric> metrics_;
   std::vector<PendingSeries> series_;
+  std::uint32_t metrics_written_ = 0;
+  std::uint32_t series_written_ = 0;
   std::vector<std::string> names_;
   std::uint32_t names_written_ = 0;
   std::map<std::uint32_t, ProcessInfo> processes_;
@@ -170,7 +180,17 @@ class SqliteWriter final : public RecordingWriter {
 };
 
 Result<SeriesHandle> SqliteWriter::add_series(const MetricDesc& metric, std::string_view instance) {
-  std::string key = format("{}\n{}", metric.name, cut(instance));
+  const auto [metric_place, is_fresh] =
+      metric_ids_.try_emplace(std::string(metric.name), static_cast<std::uint32_t>(metric_ids_.size()));
+  if (is_fresh) {
+    metrics_.push_back({.name = std::string(metric.name),
+                        .unit = std::string(metric.unit),
+                        .kind = metric.kind,
+                        .scale = metric.scale,
+                        .window_ns = metric.window_ns,
+                        .min_period_ns = metric.min_period_ns});
+  }
+  std::string key = format("{} {}", metric_place->second, cut(instance));
   const auto id = static_cast<std::uint32_t>(series_ids_.size());
   if (const auto found = series_ids_.find(key); found != series_ids_.end()) return SeriesHandle{found->second};
   if (id >= options_.series_max || id >= kSeriesMax) {
@@ -178,14 +198,7 @@ Result<SeriesHandle> SqliteWriter::add_series(const MetricDesc& metric, std::str
                  format("more than {} series: {} of \"{}\" is not recorded", id, metric.name, instance)};
   }
   series_ids_.emplace(std::move(key), id);
-  series_.push_back({.id = id,
-                     .metric = std::string(metric.name),
-                     .unit = std::string(metric.unit),
-                     .instance = std::string(cut(instance)),
-                     .kind = metric.kind,
-                     .scale = metric.scale,
-                     .window_ns = metric.window_ns,
-                     .min_period_ns = metric.min_period_ns});
+  series_.push_back({.metric = metric_place->second, .instance = std::string(cut(instance))});
   builder_.set_series_count(id + 1);
   return SeriesHandle{id};
 }
@@ -267,7 +280,7 @@ Result<void> SqliteWriter::check_place() {
   if (!database_) {
     HOTLAP_TRY_ASSIGN(Database opened, Database::open(path_.string(), Database::Access::kReadWrite, options_.vfs));
     database_ = std::move(opened);
-    HOTLAP_TRY(database_->execute("PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0; PRAGMA secure_delete=0"));
+    HOTLAP_TRY(database_->execute("PRAGMA synchronous=NORMAL; PRAGMA secure_delete=0"));
   }
   if (database_->was_moved()) {
     return Error{ErrorCode::kIo, format("{}: was deleted or moved while it is recorded", path_.string())};
@@ -277,7 +290,7 @@ Result<void> SqliteWriter::check_place() {
 
 Result<void> SqliteWriter::commit() {
   HOTLAP_CHECK(!closed_);
-  builder_.encode_some(codec_, 1);
+  builder_.encode_some(codec_, kFoldSamplesPerCommit);
   while (std::optional<EncodedStretch> ready = builder_.take_encoded()) stretches_.push_back(std::move(*ready));
   if (span_rows_ >= kSpanRowsMax) fold_spans();
   Result<void> outcome = check_place();
@@ -311,11 +324,18 @@ Result<void> SqliteWriter::write_descriptions() {
     HOTLAP_TRY_ASSIGN(Statement * put, statement(Sql::kMeta));
     HOTLAP_TRY(put->bind(1, std::string_view(key)).bind(2, std::string_view(text)).run());
   }
+  std::int64_t metric_id = metrics_written_;
+  for (const PendingMetric& one : metrics_) {
+    HOTLAP_TRY_ASSIGN(Statement * put, statement(Sql::kMetric));
+    put->bind(1, metric_id++).bind(2, std::string_view(one.name)).bind(3, std::string_view(one.unit));
+    put->bind(4, static_cast<std::int64_t>(one.kind)).bind(5, one.scale);
+    HOTLAP_TRY(put->bind(6, one.window_ns).bind(7, one.min_period_ns).run());
+  }
+  std::int64_t series_id = series_written_;
   for (const PendingSeries& one : series_) {
     HOTLAP_TRY_ASSIGN(Statement * put, statement(Sql::kSeries));
-    put->bind(1, std::int64_t{one.id}).bind(2, std::string_view(one.metric)).bind(3, std::string_view(one.unit));
-    put->bind(4, std::string_view(one.instance)).bind(5, static_cast<std::int64_t>(one.kind)).bind(6, one.scale);
-    HOTLAP_TRY(put->bind(7, one.window_ns).bind(8, one.min_period_ns).run());
+    put->bind(1, series_id++).bind(2, std::int64_t{one.metric});
+    HOTLAP_TRY(put->bind(3, std::string_view(one.instance)).run());
   }
   std::int64_t name_id = names_written_;
   for (const std::string& text : names_) {
@@ -411,6 +431,9 @@ Result<void> SqliteWriter::write_spans() {
 // The transaction is in the file: forgets what it held.
 void SqliteWriter::written() {
   meta_.clear();
+  metrics_written_ += static_cast<std::uint32_t>(metrics_.size());
+  metrics_.clear();
+  series_written_ += static_cast<std::uint32_t>(series_.size());
   series_.clear();
   names_written_ += static_cast<std::uint32_t>(names_.size());
   names_.clear();
@@ -518,7 +541,7 @@ std::uint64_t SqliteWriter::bytes_written() const {
 Result<Database> make_database(const std::string& path, const WriterOptions& options) {
   HOTLAP_TRY_ASSIGN(Database database, Database::open(path, Database::Access::kReadWrite, options.vfs));
   // Nothing of worth can be lost until the first commit, so making the tables waits for no disk.
-  HOTLAP_TRY(database.execute("PRAGMA page_size=4096; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA synchronous=OFF"));
+  HOTLAP_TRY(database.execute("PRAGMA page_size=1024; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA synchronous=OFF"));
   HOTLAP_TRY(database.execute(format("PRAGMA application_id={}", kApplicationId).c_str()));
   HOTLAP_TRY(database.execute(format("PRAGMA user_version={}", kFormatVersion).c_str()));
   HOTLAP_TRY(database.execute("BEGIN"));
@@ -526,7 +549,7 @@ Result<Database> make_database(const std::string& path, const WriterOptions& opt
   HOTLAP_TRY(database.execute("COMMIT"));
   HOTLAP_TRY(database.execute("PRAGMA journal_mode=WAL"));
   HOTLAP_TRY(
-      database.execute("PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0; PRAGMA secure_delete=0; "
+      database.execute("PRAGMA synchronous=NORMAL; PRAGMA secure_delete=0; "
                        "PRAGMA journal_size_limit=4194304"));
   return database;
 }

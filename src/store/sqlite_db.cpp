@@ -11,7 +11,7 @@
 namespace hotlap {
 namespace {
 
-constexpr int kCachePages = 256;             // of the page cache: the recorder must stay small
+constexpr int kCacheKib = 512;               // of the page cache: the recorder must stay small
 constexpr int kBusyMs = 20;                  // a reader that recovers or checkpoints holds its locks for less
 constexpr int kProgressSteps = 10'000;       // virtual machine instructions between two looks at the budget
 constexpr std::int64_t kSqlBytesMax = 4096;  // our own texts are shorter
@@ -141,6 +141,7 @@ Result<Database> Database::open(const std::string& path, Access access, const ch
   sqlite3_limit(raw, SQLITE_LIMIT_EXPR_DEPTH, 20);
   sqlite3_limit(raw, SQLITE_LIMIT_TRIGGER_DEPTH, 1);
   sqlite3_limit(raw, SQLITE_LIMIT_WORKER_THREADS, 0);
+  // Takes the place of SQLite's own hook, which checkpoints: PRAGMA wal_autocheckpoint would put that back.
   sqlite3_wal_hook(
       raw,
       [](void* opaque, sqlite3*, const char*, int pages) {
@@ -150,7 +151,7 @@ Result<Database> Database::open(const std::string& path, Access access, const ch
       database.state_.get());
   for (const std::string& pragma :
        {std::string("PRAGMA cell_size_check=1"), std::string("PRAGMA mmap_size=0"),
-        std::string("PRAGMA temp_store=MEMORY"), format("PRAGMA cache_size={}", kCachePages)}) {
+        std::string("PRAGMA temp_store=MEMORY"), format("PRAGMA cache_size=-{}", kCacheKib)}) {
     HOTLAP_TRY(database.execute(pragma.c_str()));
   }
   return database;

@@ -31,19 +31,12 @@ std::int64_t subtract_wrapped(std::int64_t a, std::int64_t b) {
 
 void encode_ticks(const TicksBlock& ticks, Bytes& out) {
   put_varint(out, ticks.times_ns.size());
-  std::int64_t last = 0;
-  std::int64_t last_step = 0;
-  for (std::size_t i = 0; i < ticks.times_ns.size(); ++i) {
-    const std::int64_t t = ticks.times_ns[i];
-    if (i == 0) {
-      put_fixed(out, t);
-    } else {
-      const std::int64_t step = subtract_wrapped(t, last);
-      put_varint(out, zigzag(subtract_wrapped(step, last_step)));
-      last_step = step;
-    }
-    last = t;
-  }
+  std::vector<std::uint64_t> times;
+  for (const std::int64_t t : ticks.times_ns) times.push_back(static_cast<std::uint64_t>(t));
+  Bytes encoded;
+  encode_ints(times, encoded);
+  put_varint(out, encoded.size());
+  put_bytes(out, encoded);
   put_varint(out, ticks.classes.size());
   for (const std::vector<StateRun>& runs : ticks.classes) {
     put_varint(out, runs.size());
@@ -62,14 +55,9 @@ bool decode_ticks(ByteView bytes_untrusted, TicksBlock& out) {
   ByteReader reader(bytes_untrusted);
   const std::uint64_t count = reader.varint();
   if (!reader.ok() || count == 0 || count > kTicksPerStretchMax) return false;
-  std::int64_t t = reader.fixed<std::int64_t>();
-  std::int64_t step = 0;
-  out.times_ns.push_back(t);
-  for (std::uint64_t i = 1; i < count; ++i) {
-    step = add_wrapped(step, unzigzag(reader.varint()));
-    t = add_wrapped(t, step);
-    out.times_ns.push_back(t);
-  }
+  std::vector<std::uint64_t> times;
+  if (!decode_ints(reader.bytes(reader.varint()), count, times)) return false;
+  for (const std::uint64_t t : times) out.times_ns.push_back(static_cast<std::int64_t>(t));
   const std::uint64_t classes = reader.varint();
   if (!reader.ok() || classes > reader.remaining()) return false;
   for (std::uint64_t c = 0; c < classes; ++c) {
@@ -139,34 +127,22 @@ bool decode_chunk(ByteView bytes_untrusted, std::size_t class_count, std::vector
   return reader.ok() && reader.remaining() == 0;
 }
 
-bool decode_column(const ChunkColumn& column, const TicksBlock& ticks, ColumnData& out) {
+bool decode_column(std::span<const ChunkColumn> columns, std::size_t place, const TicksBlock& ticks, ColumnData& out) {
+  const ChunkColumn& column = columns[place];
   out.clear();
   out.runs = ticks.classes[column.of_class];
   const ValueCounts counts = count_values(out.runs);
-  return decode_ints(column.ints, counts.ints, out.ints) && decode_floats(column.floats, counts.floats, out.floats);
-}
-
-void append_tier_entry(std::uint32_t& series_before, std::uint32_t series, std::span<const TierPoint> points,
-                       std::int64_t width_ns, Bytes& out) {
-  put_series(out, series_before, series);
-  series_before = series;
-  Bytes encoded;
-  encode_points(points, width_ns, encoded);
-  put_varint(out, encoded.size());
-  put_bytes(out, encoded);
-}
-
-bool decode_tier(ByteView bytes_untrusted, std::vector<TierEntry>& out) {
-  out.clear();
-  ByteReader reader(bytes_untrusted);
-  std::uint32_t before = kNoSeriesBefore;
-  while (reader.remaining() > 0) {
-    TierEntry entry{};
-    if (!read_series(reader, before, entry.series)) return false;
-    before = entry.series;
-    entry.points = reader.bytes(reader.varint());
-    if (!reader.ok()) return false;
-    out.push_back(entry);
+  if (!decode_floats(column.floats, counts.floats, out.floats)) return false;
+  if (!is_reference(column.ints)) return decode_ints(column.ints, counts.ints, out.ints);
+  const std::optional<ColumnReference> reference = read_reference(column.ints);
+  if (!reference || reference->back > place || counts.ints == 0) return false;
+  const ChunkColumn& other = columns[place - reference->back];
+  if (other.of_class != column.of_class || is_reference(other.ints)) return false;
+  std::vector<std::uint64_t> of_other;
+  if (!decode_ints(other.ints, counts.ints, of_other) || !decode_ints(reference->left, counts.ints, out.ints))
+    return false;
+  for (std::size_t i = 0; i < of_other.size(); ++i) {
+    out.ints[i] = reference->is_added ? out.ints[i] + of_other[i] : out.ints[i] - of_other[i];
   }
   return true;
 }

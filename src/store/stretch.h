@@ -1,25 +1,23 @@
 #pragma once
 // Payloads of a stretch and of a tail: encode and decode, no files. Layouts:
 //
-//   ticks   varint n, i64 first, zigzag varints: second − first, then differences of differences;
+//   ticks   varint n, varint bytes, times as a column of integers (store/value_codec.h);
 //           varint classes, each: varint runs, each: varint skipped, varint count << 4 | state
 //           (a class is a pattern of when and in which state series were sampled; most series share one)
 //   chunk   varint series, each: varint id − id before, varint class, varint bytes of ints, varint bytes of floats;
 //           then the columns one after the other (store/value_codec.h)
-//   tier    series after series to the end: varint id − id before, varint bytes, points (store/tier.h)
+//   minutes, hours   store/tier.h
 //   tail    varint stretch, varint first tick, varint n, i64 first, zigzag varint differences;
 //           varint series, each: varint id − id before, varint first tick − cursor, three parts (store/column.h) each
 //           as varint bytes, what it starts from where it is not empty, bytes
 //
 // "id before" starts at −1 … so that the first entry is id + 1.
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
 #include "base/bytes.h"
 #include "store/column.h"
-#include "store/tier.h"
 
 namespace hotlap {
 
@@ -39,16 +37,8 @@ struct ChunkColumn {
 void encode_chunk(std::span<const ChunkColumn> columns, Bytes& out);
 // The columns point into `bytes_untrusted`; classes are below `class_count`, series are rising.
 bool decode_chunk(ByteView bytes_untrusted, std::size_t class_count, std::vector<ChunkColumn>& out);
-// The values of one column.
-bool decode_column(const ChunkColumn& column, const TicksBlock& ticks, ColumnData& out);
-
-struct TierEntry {
-  std::uint32_t series;
-  ByteView points;  // encoded
-};
-void append_tier_entry(std::uint32_t& series_before, std::uint32_t series, std::span<const TierPoint> points,
-                       std::int64_t width_ns, Bytes& out);
-bool decode_tier(ByteView bytes_untrusted, std::vector<TierEntry>& out);
+// The values of the column at `place`, which may follow another one of the chunk.
+bool decode_column(std::span<const ChunkColumn> columns, std::size_t place, const TicksBlock& ticks, ColumnData& out);
 
 struct TailSeries {
   std::uint32_t series;

@@ -7,6 +7,12 @@
 #include "store/value_codec.h"
 
 namespace hotlap {
+namespace {
+
+constexpr std::size_t kLeadersMax = 8;  // 2,048 values each: 128 KiB
+constexpr double kFollowBitsMin = 1.5;  // of a sample: below, looking for a column to follow is not worth it
+
+}  // namespace
 
 std::size_t EncodedStretch::bytes() const {
   std::size_t sum = 0;
@@ -29,6 +35,7 @@ TickCounts StretchBuilder::add_tick(std::int64_t t_ns, std::span<const Sample> s
   open_.times_ns.push_back(t_ns);
   open_.from_ns = std::min(open_.from_ns, t_ns);
   open_.to_ns = std::max(open_.to_ns, t_ns);
+  samples_added_ += samples.size();
   TickCounts counts;
   for (const Sample& sample : samples) {
     if (sample.series.index >= series_count_) {
@@ -82,7 +89,7 @@ void StretchBuilder::seal() {
   // The stretch before is still being encoded: the writer has fallen far behind, so it is finished on the spot.
   if (sealed_.used) {
     BlockCodec codec;
-    while (sealed_.used) encode_group(codec);
+    while (sealed_.used) encode_next(codec);
   }
   std::swap(open_, sealed_);
   open_.used = false;
@@ -109,9 +116,14 @@ void StretchBuilder::seal() {
   open_hours_.resize(sealed_.columns.size());
 }
 
-void StretchBuilder::encode_some(BlockCodec& codec, std::size_t groups) {
-  if (sealed_.used && sealed_.ticks_written != sealed_.times_ns.size()) groups = SIZE_MAX;
-  while (groups-- > 0 && sealed_.used) encode_group(codec);
+void StretchBuilder::encode_some(BlockCodec& codec, std::size_t samples) {
+  if (sealed_.used && sealed_.ticks_written != sealed_.times_ns.size()) samples = SIZE_MAX;
+  // Twice what came in since the last call, so that many series are not folded more slowly than they arrive.
+  samples = std::max(samples, 2 * samples_added_);
+  samples_added_ = 0;
+  const auto encoded = [this] { return sealed_.used ? under_way_.samples : UINT64_MAX; };
+  const std::uint64_t start = encoded();
+  while (sealed_.used && encoded() - start < samples) encode_next(codec);
 }
 
 std::optional<EncodedStretch> StretchBuilder::take_encoded() {
@@ -129,26 +141,70 @@ std::uint32_t StretchBuilder::class_of(const std::vector<StateRun>& runs) {
   return static_cast<std::uint32_t>(ticks_.classes.size() - 1);
 }
 
-void StretchBuilder::encode_series(std::uint32_t series, TierSeries& minutes, TierSeries& hours) {
+// Writes data_.ints: as they are, or as what is left when they follow a column before.
+void StretchBuilder::encode_column_ints(std::uint32_t of_class) {
+  const double own_bits = estimate_bits(data_.ints);
+  if (own_bits < kFollowBitsMin * static_cast<double>(data_.ints.size())) {
+    encode_ints(data_.ints, columns_);
+    return;
+  }
+  const Leader* best = nullptr;
+  bool is_added = false;
+  double best_bits = own_bits * 0.95;
+  for (const Leader& leader : leaders_) {
+    if (leader.of_class != of_class) continue;
+    for (const bool added : {true, false}) {
+      left_.clear();
+      for (std::size_t i = 0; i < leader.ints.size(); ++i) {
+        left_.push_back(added ? data_.ints[i] - leader.ints[i] : data_.ints[i] + leader.ints[i]);
+      }
+      const double bits = estimate_bits(left_);
+      if (bits >= best_bits) continue;
+      best_bits = bits;
+      best = &leader;
+      is_added = added;
+    }
+  }
+  const std::size_t start = columns_.size();
+  encode_ints(data_.ints, columns_);
+  if (best != nullptr) {
+    left_.clear();
+    for (std::size_t i = 0; i < best->ints.size(); ++i) {
+      left_.push_back(is_added ? data_.ints[i] - best->ints[i] : data_.ints[i] + best->ints[i]);
+    }
+    raw_.clear();
+    begin_reference(static_cast<std::uint32_t>(places_.size() - best->place), is_added, raw_);
+    encode_ints(left_, raw_);
+    if (raw_.size() < columns_.size() - start) {
+      columns_.resize(start);
+      put_bytes(columns_, raw_);
+      return;
+    }
+  }
+  if (leaders_.size() >= kLeadersMax) leaders_.pop_front();
+  leaders_.push_back({.place = places_.size(), .of_class = of_class, .ints = data_.ints});
+}
+
+void StretchBuilder::encode_series(std::uint32_t series) {
   OpenColumn& column = sealed_.columns[series];
   TierPoint& open_hour = open_hours_[series];
-  hours.clear();
+  TierSeries minutes(kMinuteNs);
+  TierSeries hours(kHourNs);
   if (open_hour.count + open_hour.missing > 0) hours.add(open_hour);
   if (!column.empty()) {
     column.end_run();
     data_.clear();
     HOTLAP_CHECK(decode_stream(column.whole(), static_cast<std::uint32_t>(sealed_.times_ns.size()), data_));
     const std::size_t start = columns_.size();
-    encode_ints(data_.ints, columns_);
+    const std::uint32_t of_class = class_of(data_.runs);
+    encode_column_ints(of_class);
     const std::size_t after_ints = columns_.size();
     encode_floats(data_.floats, columns_);
-    places_.push_back({series, class_of(data_.runs), after_ints - start, columns_.size() - after_ints});
+    places_.push_back({series, of_class, after_ints - start, columns_.size() - after_ints});
     under_way_.samples += column.samples();
     under_way_.samples_in_tails += column.samples_written();
-    minutes.clear();
     for_each_sample(data_, [&](std::uint32_t tick, Value value) { minutes.add(sealed_.times_ns[tick], value); });
-    if (minutes_raw_.empty()) minutes_first_ = series;
-    append_tier_entry(minutes_before_, series, minutes.points(), kMinuteNs, minutes_raw_);
+    minutes_.push_back({series, minutes.points()});
     for (const TierPoint& point : minutes.points()) hours.add(point);
   }
   if (hours.points().empty()) return;
@@ -159,20 +215,13 @@ void StretchBuilder::encode_series(std::uint32_t series, TierSeries& minutes, Ti
     passed = passed.first(passed.size() - 1);
   }
   if (passed.empty()) return;
-  if (hours_raw_.empty()) hours_first_ = series;
-  append_tier_entry(hours_before_, series, passed, kHourNs, hours_raw_);
+  hours_.push_back({series, {passed.begin(), passed.end()}});
 }
 
-void StretchBuilder::encode_group(BlockCodec& codec) {
+void StretchBuilder::encode_next(BlockCodec& codec) {
   const auto count = static_cast<std::uint32_t>(sealed_.columns.size());
-  const std::uint32_t end = std::min(next_series_ + kSeriesPerChunk, count);
-  const std::uint32_t group = next_series_ / kSeriesPerChunk;
-  columns_.clear();
-  places_.clear();
-  TierSeries minutes(kMinuteNs);
-  TierSeries hours(kHourNs);
-  for (std::uint32_t s = next_series_; s < end; ++s) encode_series(s, minutes, hours);
-  next_series_ = end;
+  if (next_series_ < count) encode_series(next_series_++);
+  if (next_series_ != count && next_series_ % kSeriesPerChunk != 0) return;
   if (!places_.empty()) {
     chunk_.clear();
     ByteReader reader(columns_);
@@ -182,34 +231,36 @@ void StretchBuilder::encode_group(BlockCodec& codec) {
     }
     raw_.clear();
     encode_chunk(chunk_, raw_);
-    EncodedBlock& block = under_way_.blocks.emplace_back();
-    block = {block_id(sealed_.id, BlockKind::kChunk, group), places_.front().series, places_.back().series, {}};
-    codec.seal(BlockKind::kChunk, raw_, true, block.payload);
+    add_block(codec, BlockKind::kChunk, places_.front().series, places_.back().series);
+    columns_.clear();
+    places_.clear();
+    leaders_.clear();
   }
-  if (end == count || end % kSeriesPerTierBlock == 0) flush_tiers(codec);
-  if (end == count) finish(codec);
+  add_tier(codec, BlockKind::kMinutes, minutes_);
+  add_tier(codec, BlockKind::kHours, hours_);
+  if (next_series_ == count) finish(codec);
 }
 
-void StretchBuilder::flush_tiers(BlockCodec& codec) {
-  const std::uint32_t group = (next_series_ - 1) / kSeriesPerTierBlock;
-  const auto flush = [&](BlockKind kind, Bytes& raw, std::uint32_t first, std::uint32_t& before) {
-    if (raw.empty()) return;
-    EncodedBlock& block = under_way_.blocks.emplace_back();
-    block = {block_id(sealed_.id, kind, group), first, before, {}};
-    codec.seal(kind, raw, true, block.payload);
-    raw.clear();
-    before = kNoSeriesBefore;
-  };
-  flush(BlockKind::kMinutes, minutes_raw_, minutes_first_, minutes_before_);
-  flush(BlockKind::kHours, hours_raw_, hours_first_, hours_before_);
+// Seals what is in raw_ as the block of the group that `first` belongs to.
+void StretchBuilder::add_block(BlockCodec& codec, BlockKind kind, std::uint32_t first, std::uint32_t last) {
+  EncodedBlock& block = under_way_.blocks.emplace_back();
+  block = {block_id(sealed_.id, kind, first / kSeriesPerChunk), first, last, {}};
+  // Tiers come out of the range coder: there is nothing left to pack.
+  codec.seal(kind, raw_, kind == BlockKind::kChunk || kind == BlockKind::kTicks, block.payload);
+}
+
+void StretchBuilder::add_tier(BlockCodec& codec, BlockKind kind, std::vector<TierEntry>& entries) {
+  if (entries.empty()) return;
+  raw_.clear();
+  encode_tier(entries, kind == BlockKind::kMinutes ? kMinuteNs : kHourNs, raw_);
+  add_block(codec, kind, entries.front().series, entries.back().series);
+  entries.clear();
 }
 
 void StretchBuilder::finish(BlockCodec& codec) {
   raw_.clear();
   encode_ticks(ticks_, raw_);
-  EncodedBlock& block = under_way_.blocks.emplace_back();
-  block = {block_id(sealed_.id, BlockKind::kTicks, 0), 0, 0, {}};
-  codec.seal(BlockKind::kTicks, raw_, true, block.payload);
+  add_block(codec, BlockKind::kTicks, 0, 0);
   encoded_.push_back(std::move(under_way_));
   under_way_ = {};
   sealed_.used = false;

@@ -1,7 +1,7 @@
 #pragma once
 // Collects ticks into the open stretch, gives out tails at each commit, seals the stretch when it is full and
-// encodes it group by group, so that no commit pays for a whole fold. No files: the writer puts what comes out into
-// the database.
+// encodes it series by series, so that no commit pays for a whole fold. No files: the writer puts what comes out
+// into the database.
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -71,9 +71,10 @@ class StretchBuilder {
 
   // Seals the open stretch when it is full or old; `force` when it holds anything.
   void seal_if_due(bool force);
-  // Encodes at most `groups` groups of the sealed stretch; what is ready afterwards comes from take_encoded(). A
-  // stretch whose samples are not all in tails is encoded whole, because only its blocks make them safe.
-  void encode_some(BlockCodec& codec, std::size_t groups);
+  // Encodes about `samples` samples of the sealed stretch, series by series; what is ready afterwards comes from
+  // take_encoded(). A stretch whose samples are not all in tails is encoded whole, because only its blocks make
+  // them safe.
+  void encode_some(BlockCodec& codec, std::size_t samples);
   std::optional<EncodedStretch> take_encoded();
   bool has_sealed() const { return sealed_.used; }
   // At the end of the recording: the hours that are open are written with the last stretch.
@@ -92,10 +93,12 @@ class StretchBuilder {
   };
 
   void seal();
-  void encode_group(BlockCodec& codec);
-  void encode_series(std::uint32_t series, TierSeries& minutes, TierSeries& hours);
-  void flush_tiers(BlockCodec& codec);
+  void encode_next(BlockCodec& codec);
+  void encode_series(std::uint32_t series);
+  void add_block(BlockCodec& codec, BlockKind kind, std::uint32_t first, std::uint32_t last);
+  void add_tier(BlockCodec& codec, BlockKind kind, std::vector<TierEntry>& entries);
   void finish(BlockCodec& codec);
+  void encode_column_ints(std::uint32_t of_class);
   std::uint32_t class_of(const std::vector<StateRun>& runs);
 
   std::size_t open_bytes_max_;
@@ -104,6 +107,7 @@ class StretchBuilder {
   Half open_;
   Half sealed_;
   std::uint32_t ticks_last_commit_ = 0;
+  std::size_t samples_added_ = 0;  // since the last encode_some()
 
   // The encoding that is under way.
   std::uint32_t next_series_ = 0;
@@ -121,12 +125,16 @@ class StretchBuilder {
   };
   std::vector<ColumnPlace> places_;
   std::vector<ChunkColumn> chunk_;
-  Bytes minutes_raw_;
-  Bytes hours_raw_;
-  std::uint32_t minutes_before_ = kNoSeriesBefore;
-  std::uint32_t hours_before_ = kNoSeriesBefore;
-  std::uint32_t minutes_first_ = 0;
-  std::uint32_t hours_first_ = 0;
+  // The last columns of the chunk that another one could follow: they move, and follow none themselves.
+  struct Leader {
+    std::size_t place;
+    std::uint32_t of_class;
+    std::vector<std::uint64_t> ints;
+  };
+  std::deque<Leader> leaders_;
+  std::vector<std::uint64_t> left_;
+  std::vector<TierEntry> minutes_;
+  std::vector<TierEntry> hours_;
   std::vector<TierPoint> open_hours_;  // by series; count + missing = 0: none
   std::int64_t hours_to_ns_ = INT64_MIN;
   bool end_hours_ = false;

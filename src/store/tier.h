@@ -2,6 +2,7 @@
 // Tiers: one point per minute and one per hour of every series, so that a long time is drawn without decoding it.
 // Points of the same bucket may come in parts (a stretch ends inside a minute); merging them gives the whole.
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -16,7 +17,7 @@ struct TierPoint {
   std::int64_t from_ns = 0;
   std::int64_t to_ns = 0;
   double min = 0;
-  double mean = 0;  // stored to 1/65,535 of max − min
+  double mean = 0;  // stored to 1/2,046 of max − min
   double max = 0;
   double first = 0;
   double last = 0;
@@ -47,9 +48,18 @@ class TierSeries {
   std::vector<TierPoint> points_;
 };
 
-// The points of one series inside a block. `width_ns` is the tier's; from_ns must lie on its multiples.
-void encode_points(std::span<const TierPoint> points, std::int64_t width_ns, Bytes& out);
-// Appends to `out`; false when the bytes are not such points. Points are rising in time.
-bool decode_points(ByteView bytes_untrusted, std::int64_t width_ns, std::vector<TierPoint>& out);
+// The points of one series within a block.
+struct TierEntry {
+  std::uint32_t series = 0;
+  std::vector<TierPoint> points;  // rising in time, on multiples of the tier's width
+};
+
+// Writes the points of up to kSeriesPerChunk series, rising, through one range coder: what a host's series have in
+// common (the minute, how many samples) then costs next to nothing. A series that was sampled is never a series of
+// zeros: no points, no entry.
+void encode_tier(std::span<const TierEntry> entries, std::int64_t width_ns, Bytes& out);
+// Calls visit(series, points) for each; false, perhaps after some, when the bytes are not such a block.
+bool decode_tier(ByteView bytes_untrusted, std::int64_t width_ns,
+                 const std::function<void(std::uint32_t, std::span<const TierPoint>)>& visit);
 
 }  // namespace hotlap
