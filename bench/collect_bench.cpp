@@ -148,6 +148,7 @@ constexpr std::array kFloorFiles{FloorFile{"/proc/stat", 1},
 
 void paced_floor(benchmark::State& state) {
   std::vector<int> descriptors;
+  descriptors.reserve(kFloorFiles.size());
   for (const FloorFile& file : kFloorFiles)
     descriptors.push_back(::open(std::string(file.path).c_str(), O_RDONLY | O_CLOEXEC));
   std::vector<char> buffer(1U << 17U);

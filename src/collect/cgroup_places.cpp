@@ -39,17 +39,16 @@ std::optional<std::string_view> below(std::string_view path, std::string_view ro
   return rest.empty() || rest.front() == '/' ? std::optional(rest) : std::nullopt;
 }
 
-std::optional<CgroupPlace> place_of(std::string_view cgroup_text, const std::vector<Mount>& mounts,
-                                    std::string_view controller,
-                                    const std::function<bool(const std::string&)>& folder_exists) {
+CgroupPlace place_of(std::string_view cgroup_text, const std::vector<Mount>& mounts, std::string_view controller,
+                     const std::function<bool(const std::string&)>& folder_exists) {
   const bool is_v2 = controller.empty();
   const auto mount = std::ranges::find_if(mounts, [&](const Mount& m) {
     return is_v2 ? m.type == "cgroup2" : m.type == "cgroup" && has_item(m.options, controller);
   });
-  if (mount == mounts.end()) return std::nullopt;
+  if (mount == mounts.end()) return {};
   const auto path = path_in(cgroup_text, controller);
   // A v1 controller that is mounted, but that the process has no line for, is not in use.
-  if (!path && !cgroup_text.empty()) return std::nullopt;
+  if (!path && !cgroup_text.empty()) return {};
   CgroupPlace place{.is_v2 = is_v2, .folders = {}};
   std::string folder = mount->point;
   if (const auto rest = path ? below(*path, mount->root) : std::nullopt) folder += *rest;
@@ -73,8 +72,8 @@ CgroupPlaces find_cgroups(std::string_view cgroup_text, const std::vector<Mount>
   places.unified = find("");
   // Where a controller is in use by v1, v2 has only its folders.
   const auto v1_or_v2 = [&](std::string_view controller) {
-    auto place = find(controller);
-    return place ? place : places.unified;
+    CgroupPlace place = find(controller);
+    return place.exists() ? place : places.unified;
   };
   places.cpu = v1_or_v2("cpu");
   places.cpuacct = v1_or_v2("cpuacct");

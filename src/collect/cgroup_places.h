@@ -14,20 +14,23 @@ namespace hotlap {
 // One controller's hierarchy, from the process's own group up.
 struct CgroupPlace {
   bool is_v2 = false;
-  // Own folder first, then each visible ancestor; the last is the mount point. Never empty.
+  // Own folder first, then each visible ancestor; the last is the mount point. Empty: no such hierarchy is mounted
+  // here.
   std::vector<std::string> folders;
 
+  bool exists() const { return !folders.empty(); }
+  // Only where it exists.
   const std::string& own() const { return folders.front(); }
 };
 
-// Nothing: no such hierarchy is mounted here. In a v2 system all but `cpuacct` are one and the same.
+// In a v2 system all are one and the same.
 struct CgroupPlaces {
-  std::optional<CgroupPlace> cpu;
-  std::optional<CgroupPlace> cpuacct;  // v1: where CPU time is counted; v2: as cpu
-  std::optional<CgroupPlace> cpuset;
-  std::optional<CgroupPlace> memory;
-  std::optional<CgroupPlace> io;
-  std::optional<CgroupPlace> unified;  // v2, also beside v1: where pressure is measured
+  CgroupPlace cpu;
+  CgroupPlace cpuacct;  // v1: where CPU time is counted; v2: as cpu
+  CgroupPlace cpuset;
+  CgroupPlace memory;
+  CgroupPlace io;
+  CgroupPlace unified;  // v2, also beside v1: where pressure is measured
 };
 
 // `cgroup_text` is /proc/PID/cgroup, empty for the top of what is visible. A path that does not lie below the part

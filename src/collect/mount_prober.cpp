@@ -40,6 +40,7 @@ struct Abandoned {
   std::vector<std::unique_ptr<NamedThread>> threads HOTLAP_GUARDED_BY(mutex);
 };
 Abandoned& abandoned() {
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): guarded, and never destroyed
   static auto* const all = new Abandoned;
   return *all;
 }

@@ -261,17 +261,17 @@ class CgroupCollector final : public Collector {
     usage_ = {};
     io_bytes_ = {};
     io_operations_ = {};
-    if (places_.cpuacct)
-      usage_ = open(places_.cpuacct->own() + (places_.cpuacct->is_v2 ? "/cpu.stat" : "/cpuacct.usage"));
-    if (places_.io && places_.io->is_v2) io_bytes_ = open(places_.io->own() + "/io.stat");
-    if (places_.io && !places_.io->is_v2) {
-      io_bytes_ = open(places_.io->own() + "/blkio.throttle.io_service_bytes_recursive");
-      io_operations_ = open(places_.io->own() + "/blkio.throttle.io_serviced_recursive");
+    if (places_.cpuacct.exists())
+      usage_ = open(places_.cpuacct.own() + (places_.cpuacct.is_v2 ? "/cpu.stat" : "/cpuacct.usage"));
+    if (places_.io.exists() && places_.io.is_v2) io_bytes_ = open(places_.io.own() + "/io.stat");
+    if (places_.io.exists() && !places_.io.is_v2) {
+      io_bytes_ = open(places_.io.own() + "/blkio.throttle.io_service_bytes_recursive");
+      io_operations_ = open(places_.io.own() + "/blkio.throttle.io_serviced_recursive");
     }
     constexpr std::array<std::string_view, 3> kNames{"/cpu.pressure", "/io.pressure", "/memory.pressure"};
     for (std::size_t i = 0; i < kNames.size(); ++i) {
       pressure_[i] = {};
-      if (places_.unified) pressure_[i] = open(places_.unified->own() + std::string(kNames[i]));
+      if (places_.unified.exists()) pressure_[i] = open(places_.unified.own() + std::string(kNames[i]));
       // Switched off, it exists and can't be read.
       if (pressure_[i].is_open() && !pressure_[i].read_record().ok()) pressure_[i] = {};
     }
@@ -279,19 +279,19 @@ class CgroupCollector final : public Collector {
 
   void sample_limits(SampleSink& out) {
     std::optional<double> quota;
-    std::string quota_folder = places_.cpu ? places_.cpu->own() : std::string();
-    for (std::size_t i = 0; places_.cpu && i < places_.cpu->folders.size(); ++i) {
-      const std::string& folder = places_.cpu->folders[i];
-      const auto cores = cpu_quota_cores(host_, folder, places_.cpu->is_v2);
+    std::string quota_folder = places_.cpu.exists() ? places_.cpu.own() : std::string();
+    for (std::size_t i = 0; i < places_.cpu.folders.size(); ++i) {
+      const std::string& folder = places_.cpu.folders[i];
+      const auto cores = cpu_quota_cores(host_, folder, places_.cpu.is_v2);
       if (!cores || (quota && *cores >= *quota)) continue;
       quota = cores;
       quota_folder = folder;
     }
     std::optional<std::uint64_t> limit;
-    std::string limit_folder = places_.memory ? places_.memory->own() : std::string();
-    for (std::size_t i = 0; places_.memory && i < places_.memory->folders.size(); ++i) {
-      const std::string& folder = places_.memory->folders[i];
-      const auto bytes = memory_limit(host_, folder, places_.memory->is_v2);
+    std::string limit_folder = places_.memory.exists() ? places_.memory.own() : std::string();
+    for (std::size_t i = 0; i < places_.memory.folders.size(); ++i) {
+      const std::string& folder = places_.memory.folders[i];
+      const auto bytes = memory_limit(host_, folder, places_.memory.is_v2);
       if (!bytes || (limit && *bytes >= *limit)) continue;
       limit = bytes;
       limit_folder = folder;
@@ -312,9 +312,9 @@ class CgroupCollector final : public Collector {
     };
     // The affinity names cores that could exist; only those online can be used.
     restrict_to("/sys/devices/system/cpu/online");
-    if (places_.cpuset) {
-      const std::string& folder = places_.cpuset->own();
-      restrict_to(folder + (places_.cpuset->is_v2 ? "/cpuset.cpus.effective" : "/cpuset.effective_cpus"));
+    if (places_.cpuset.exists()) {
+      const std::string& folder = places_.cpuset.own();
+      restrict_to(folder + (places_.cpuset.is_v2 ? "/cpuset.cpus.effective" : "/cpuset.effective_cpus"));
     }
     if (!usable || usable->none()) return add(kUsableCores, Value::missing(MissingReason::kReadFailed), out);
     const auto cores = static_cast<double>(usable->count());
@@ -334,12 +334,12 @@ class CgroupCollector final : public Collector {
     if (cpu_folder != cpu_folder_) {
       cpu_folder_ = cpu_folder;
       // In v2 one file has both the usage and the throttling, when they are of the same group.
-      const bool is_same = places_.cpu->is_v2 && usage_.is_open() && usage_.path() == cpu_folder + "/cpu.stat";
+      const bool is_same = places_.cpu.is_v2 && usage_.is_open() && usage_.path() == cpu_folder + "/cpu.stat";
       throttling_ = is_same ? KeptFile{} : open(cpu_folder + "/cpu.stat");
     }
     if (memory_folder == memory_folder_) return;
     memory_folder_ = memory_folder;
-    const bool is_v2 = places_.memory->is_v2;
+    const bool is_v2 = places_.memory.is_v2;
     memory_current_ = open(memory_folder + (is_v2 ? "/memory.current" : "/memory.usage_in_bytes"));
     memory_stat_ = open(memory_folder + "/memory.stat");
     memory_events_ = open(memory_folder + (is_v2 ? "/memory.events" : "/memory.oom_control"));
@@ -350,7 +350,7 @@ class CgroupCollector final : public Collector {
   void sample_cpu(bool with_throttling, SampleSink& out) {
     if (usage_.is_open()) {
       const Result<std::string_view> text = usage_.read_record();
-      if (!places_.cpuacct->is_v2) {
+      if (!places_.cpuacct.is_v2) {
         std::uint64_t ns = 0;
         const bool is_read = text.ok() && TextCursor(*text).number(ns);
         add(kCpuUsage, is_read ? Value::of(ns / 1'000) : Value::missing(reason_of(text)), out);
@@ -362,7 +362,7 @@ class CgroupCollector final : public Collector {
     }
     if (!with_throttling || !throttling_.is_open()) return;
     const Result<std::string_view> text = throttling_.read_record();
-    if (places_.cpu->is_v2) {
+    if (places_.cpu.is_v2) {
       if (text.ok()) cpu_stat_limiting_.scan(*text);
       return add_throttling(text, cpu_stat_limiting_, out);
     }
@@ -393,7 +393,7 @@ class CgroupCollector final : public Collector {
 
   void sample_memory_details(std::optional<std::uint64_t> current, SampleSink& out) {
     if (!memory_stat_.is_open()) return;
-    KeyedNumbers& numbers = places_.memory->is_v2 ? memory_numbers_ : memory_numbers_v1_;
+    KeyedNumbers& numbers = places_.memory.is_v2 ? memory_numbers_ : memory_numbers_v1_;
     const Result<std::string_view> text = memory_stat_.read_record();
     if (text.ok()) numbers.scan(*text);
     // Read a moment after the current size, the cache may be larger than it: then all of it can be given back.
@@ -410,7 +410,7 @@ class CgroupCollector final : public Collector {
     if (!memory_events_.is_open()) return;
     const Result<std::string_view> text = memory_events_.read_record();
     std::optional<std::uint64_t> kills;
-    if (places_.memory->is_v2) {
+    if (places_.memory.is_v2) {
       if (text.ok()) event_numbers_.scan(*text);
       for (std::uint16_t i = 0; i < kEventKeys.size(); ++i) {
         add(static_cast<Metric>(kEventsHigh + i), keyed(text, event_numbers_, i), out);
@@ -436,7 +436,7 @@ class CgroupCollector final : public Collector {
     if (!io_bytes_.is_open()) return;
     const Result<std::string_view> text = io_bytes_.read();
     if (!text.ok()) return add_missing_io(missing_reason(text.error()), out);
-    if (places_.io->is_v2) {
+    if (places_.io.is_v2) {
       const IoTotals totals = read_io_stat(*text);
       add(kIoReadBytes, Value::of(totals.read_bytes), out);
       add(kIoWriteBytes, Value::of(totals.written_bytes), out);

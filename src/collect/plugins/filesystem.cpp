@@ -47,7 +47,7 @@ struct MountSeries {
 class FilesystemCollector final : public Collector {
  public:
   FilesystemCollector(const Host& host, KeptFile mountinfo)
-      : host_(host), mountinfo_(std::move(mountinfo)), prober_(host, kDeadlineNs) {}
+      : mountinfo_(std::move(mountinfo)), prober_(host, kDeadlineNs) {}
 
   Result<Outcome> sample(const TickInfo&, SampleSink& out) override {
     HOTLAP_TRY_ASSIGN(const std::string_view text, mountinfo_.read());
@@ -97,7 +97,6 @@ class FilesystemCollector final : public Collector {
     out.add(mount.series[kInodesFree], Value::of(found.inodes_free));
   }
 
-  const Host& host_;
   KeptFile mountinfo_;
   MountProber prober_;
   InstanceTable<MountSeries> mounts_{kMountsMax};

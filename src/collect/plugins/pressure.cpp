@@ -38,8 +38,8 @@ constexpr std::array kMetrics{
 
 struct Source {
   std::string_view path;
-  std::int8_t some;  // index of the metric; −1: not recorded
-  std::int8_t full;
+  std::int16_t some;  // index of the metric; −1: not recorded
+  std::int16_t full;
 };
 constexpr std::array kSources{Source{"/proc/pressure/cpu", 0, -1}, Source{"/proc/pressure/io", 1, 2},
                               Source{"/proc/pressure/memory", 3, 4}, Source{"/proc/pressure/irq", -1, 5}};
@@ -61,7 +61,7 @@ class PressureCollector final : public Collector {
   }
 
  private:
-  void add(std::int8_t metric, std::optional<std::uint64_t> total_us, MissingReason reason, SampleSink& out) {
+  void add(std::int16_t metric, std::optional<std::uint64_t> total_us, MissingReason reason, SampleSink& out) {
     if (metric < 0) return;
     SeriesHandle& series = series_[static_cast<std::size_t>(metric)];
     if (!series.valid()) series = out.series(static_cast<std::uint16_t>(metric), {});
