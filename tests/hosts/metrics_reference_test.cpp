@@ -25,7 +25,17 @@ constexpr std::string_view kIntroduction =
     "close to\n"
     "its end. Totals (`disk.total.*`, `network.total.*`) begin at 0 with the recording and hold no spike when a device "
     "comes.\n"
-    "A value that the source does not have is missing, with its reason, and never 0.\n";
+    "A value that the source does not have is missing, with its reason, and never 0. At a tick at which a metric is "
+    "not due it\n"
+    "is not sampled.\n"
+    "\n"
+    "Instances: `core 3`; disks, interfaces and ports (`mlx5_0/1`) by their names; mounts by their mount points; "
+    "processes by\n"
+    "their slots (`main`, `rank 2`, `loader 3`), a thread as `main/thread NAME` (the second of a name as `NAME #2`), "
+    "the open\n"
+    "files of a process as `main/mount /data`. Names elsewhere: labels as in Prometheus; one without a value takes the "
+    "instance;\n"
+    "units may differ.\n";
 
 std::string alias_text(const MetricAliases& aliases) {
   std::string text;
