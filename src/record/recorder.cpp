@@ -15,6 +15,7 @@ constexpr std::size_t kSparesMax = 64;
 constexpr std::size_t kNotesMax = 1024;
 constexpr std::size_t kCarriedEventsMax = 10'000;
 constexpr std::int64_t kLastPushNs = 5 * kNsPerS;
+constexpr std::int64_t kFirstCommitNs = 150 * kNsPerMs;
 constexpr std::int64_t kPollNs = 5 * kNsPerMs;
 
 }  // namespace
@@ -261,7 +262,8 @@ void Recorder::run_slow(SlowLane& slow, const std::stop_token& stop, const WakeE
 void Recorder::run_writer(const std::stop_token& stop) {
   const Clock& clock = *options_.clock;
   std::vector<std::unique_ptr<Batch>> batches;
-  std::int64_t commit_at_ns = clock.mono_ns();  // at once: a run that is killed in its first second leaves a file too
+  // Early, so that a run that is killed in its first second leaves its first samples too.
+  std::int64_t commit_at_ns = clock.mono_ns() + std::min(kFirstCommitNs, options_.commit_period_ns);
   const auto drain = [&] {
     queue_.take_all(batches);
     for (auto& batch : batches) {

@@ -27,7 +27,7 @@
 namespace hotlap {
 namespace {
 
-constexpr std::int64_t kRecorderWaitNs = 20 * kNsPerS;  // for the recording to be closed, after the job's end
+constexpr std::int64_t kRecorderWaitNs = 10 * kNsPerS;  // for the recording to be closed, after the job's end
 constexpr std::int64_t kVerdictWaitNs = 30 * kNsPerS;
 constexpr std::int64_t kSecondTermNs = kNsPerS;  // closer together they are one request: timeout(1) signals twice
 constexpr std::uint64_t kWatcherAddressBytes = std::uint64_t{1} << 30;
@@ -115,6 +115,7 @@ int Supervisor::run() {
   }
   if (const int refused = start_job(); refused != 0) return refused;
   if (!folder_) start_recording();
+  tell("phase", static_cast<int>(Phase::kInitialisation));
   for (const std::string& note : plan_.notes) say(note);
   const int status = wait_for(job_);
   tell(WIFSIGNALED(status) ? "killed" : "exit", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
@@ -141,9 +142,13 @@ int Supervisor::start_job() {
   const int job_fd = static_cast<int>(::syscall(SYS_pidfd_open, job_, 0));
   witness_.start(job_fd);
   if (job_fd >= 0) ::close(job_fd);
+  // Whoever reads the job's output, or writes its input, must see the job's end and not ours.
+  const int null_fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (!options_.upload) ::dup2(null_fd, STDIN_FILENO);
+  if (!options_.upload) ::dup2(null_fd, STDOUT_FILENO);
+  ::close(null_fd);
   plan_.info.job_pid = job_;
   tell("job", job_);
-  tell("phase", static_cast<int>(Phase::kInitialisation));
   return 0;
 }
 
@@ -325,7 +330,9 @@ void Supervisor::finish_recording(int status) {
   wait_until(system_clock().mono_ns() + kNsPerS, watcher_is_over_);
   tell(WIFSIGNALED(status) ? "killed" : "exit", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
   tell("end");
-  wait_until(system_clock().mono_ns() + kRecorderWaitNs, recorder_is_over_);
+  if (!wait_until(system_clock().mono_ns() + kRecorderWaitNs, recorder_is_over_) && !was_interrupted_) {
+    return say("the recorder is still writing: the run will be complete when it has ended");
+  }
   // The recorder writes the run's end; when it could not, the one who knows it does.
   if (folder_->reload().ok() && folder_->info().status == RunStatus::kRunning && recorder_is_over_) {
     RunInfo info = folder_->info();

@@ -144,13 +144,13 @@ def test_we_do_not_wait_for_what_the_job_leaves_behind(home):
 
 def test_the_end_of_the_output_is_seen_while_we_still_write(home):
     """Nothing of ours holds the job's standard output open."""
-    job = home.start("sh", "-c", "echo done; exec >&- 2>&-; sleep 2", flags=["--quiet"], stdout=subprocess.PIPE)
+    job = home.start("sh", "-c", "echo done; exec >&- 2>&-; sleep 3", flags=["--quiet"], stdout=subprocess.PIPE)
     supervisor = job.pid
     wait_for(lambda: part_of(supervisor, "_recorder"), "the recorder")
     holders = set()
     target = os.stat(job.stdout.fileno()).st_ino
     wait_for(lambda: len(children(supervisor)) >= 3 or job.poll() is not None, "our processes")
-    for pid in children(supervisor):
+    for pid in [supervisor, *children(supervisor)]:
         try:
             for name in os.listdir("/proc/%d/fd" % pid):
                 found = os.stat("/proc/%d/fd/%s" % (pid, name))

@@ -1,0 +1,131 @@
+"""`kill -9` of each of our processes and of the job, at random moments: the job's result is untouched, every file opens,
+and at most the last second is missing. HOTLAP_KILLS sets how many (make proof: 200)."""
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+from processes import GIVE_UP_S, committed_tables, is_alive, kill_quietly, part_of, wait_for
+
+KILLS = int(os.environ.get("HOTLAP_KILLS", "12"))
+SEED = int(os.environ.get("HOTLAP_SEED", "1"))
+JOB = "i=0; while [ $i -lt 12 ]; do echo $i; i=$((i+1)); sleep 0.1; done; exit 3"
+OUTPUT = "".join("%d\n" % i for i in range(12))
+PARTS = ["_recorder", "run", "_watch", "job", "both"]
+
+
+def shown(home):
+    """The run as a reader sees it."""
+    done = subprocess.run([os.environ["HOTLAP"], "show", "--json", "last"], env=home.environment, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=GIVE_UP_S)
+    return json.loads(done.stdout or "null")
+
+
+def killed_at(home, victim, after_s):
+    """Runs the job, kills `victim` after a while; the job's (exit code, output) and the time of the kill."""
+    out = home.folder / "out"
+    with open(out, "w") as file:
+        job = home.start("sh", "-c", JOB, flags=["--interval", "50ms"], stdout=file, stderr=subprocess.DEVNULL)
+    job_pid = wait_for(lambda: part_of(job.pid, JOB), "the job")
+    time.sleep(after_s)
+    recorder = part_of(job.pid, "_recorder")
+    victims = {"run": [job.pid], "job": [job_pid], "both": [job.pid, recorder]}.get(victim, [part_of(job.pid, victim)])
+    when = time.monotonic()
+    for pid in victims:
+        if pid:
+            kill_quietly(pid)
+    code = job.wait(GIVE_UP_S)
+    wait_for(lambda: not is_alive(job_pid), "the job's end")
+    return code, out.read_text(), when
+
+
+@pytest.mark.parametrize("turn", range(KILLS))
+def test_kill_at_a_random_moment(home, turn):
+    chance = random.Random(SEED * 1000 + turn)
+    victim = PARTS[turn % len(PARTS)]
+    code, output, _ = killed_at(home, victim, chance.uniform(0, 1.3))
+    if victim == "job":
+        assert code in (-signal.SIGKILL, 3)
+        assert OUTPUT.startswith(output)
+    else:
+        assert output == OUTPUT  # whatever died on our side
+        assert code == (-signal.SIGKILL if victim in ("run", "both") else 3)
+    if victim == "run":
+        # The recorder goes on until the job ends, and closes the run without knowing how it ended.
+        wait_for(lambda: home.runs() == [] or home.run_json()["status"] != "running", "the recorder's end")
+        if home.runs():
+            assert home.run_json()["status"] == "unknown"
+    elif victim in ("_recorder", "_watch"):
+        assert home.run_json()["exit_code"] == 3
+        assert home.run_json()["status"] == "failed"
+    for recording in home.recordings():
+        copy = home.folder / "copies" / recording.name
+        copy.parent.mkdir(exist_ok=True)
+        for part in recording.parent.glob(recording.name + "*"):
+            shutil.copy(part, copy.parent / part.name)
+        committed_tables(copy)
+
+
+def test_a_killed_recorder_is_started_again_and_the_gap_is_told(home):
+    job = home.start("sh", "-c", JOB.replace("12", "30"), flags=["--interval", "50ms"], stdout=subprocess.PIPE,
+                     stderr=subprocess.PIPE, text=True)
+    first = wait_for(lambda: part_of(job.pid, "_recorder"), "the recorder")
+    wait_for(home.recordings, "its file")
+    kill_quietly(first)
+    second = wait_for(lambda: part_of(job.pid, "_recorder") not in (None, first) and part_of(job.pid, "_recorder"),
+                      "another recorder")
+    wait_for(lambda: "record.restarts" in json.dumps(shown(home)), "the gap in the second file")
+    kill_quietly(second)
+    out, err = job.communicate(timeout=GIVE_UP_S)
+    assert (job.returncode, len(out.split())) == (3, 30)
+    assert "the recorder ended: the job goes on without being recorded" in err
+    info = home.run_json()
+    assert (info["status"], info["exit_code"]) == ("failed", 3)
+    assert len(home.recordings()) == 2
+
+
+def test_at_most_the_last_second_is_lost(home):
+    job = home.start("sleep", "5", flags=["--interval", "20ms", "--quiet"])
+    recorder = wait_for(lambda: part_of(job.pid, "_recorder"), "the recorder")
+    time.sleep(2.7)
+    os.kill(job.pid, signal.SIGKILL)
+    when_ns = time.monotonic_ns()
+    os.kill(recorder, signal.SIGKILL)
+    last_ns = max(int(recording["to_mono_ns"]) for recording in shown(home)["recordings"])
+    assert when_ns - last_ns < 1.3e9  # a second, and what a commit may take on a busy machine
+
+
+def test_the_run_folder_is_deleted_while_we_record(home):
+    job = home.start("sh", "-c", JOB, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    wait_for(home.recordings, "the recording")
+    shutil.rmtree(home.home)
+    out, _ = job.communicate(timeout=GIVE_UP_S)
+    assert (job.returncode, out) == (3, OUTPUT)
+
+
+def test_a_stopped_recorder_costs_the_job_nothing(home):
+    job = home.start("sh", "-c", JOB, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    recorder = wait_for(lambda: part_of(job.pid, "_recorder"), "the recorder")
+    os.kill(recorder, signal.SIGSTOP)
+    assert job.stdout.read() == OUTPUT
+    os.kill(recorder, signal.SIGCONT)
+    assert job.wait(GIVE_UP_S) == 3
+    assert home.run_json()["exit_code"] == 3
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None, reason="needs to mount a small file system")
+def test_a_full_disk_costs_the_job_nothing(home):
+    small = home.folder / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k,mode=700", "none", str(small)], check=False).returncode:
+        pytest.skip("may not mount")
+    try:
+        home.environment["HOTLAP_HOME"] = str(small / "home")
+        done = home.run("sh", "-c", JOB, flags=["--interval", "20ms"])
+        assert (done.returncode, done.stdout) == (3, OUTPUT)
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=False)
