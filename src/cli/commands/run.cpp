@@ -26,8 +26,8 @@ constexpr std::array kFlags{
              .type = FlagType::kNumber,
              .placeholder = "USD/H",
              .help = "what the machine costs per hour",
-             .min = 0,
-             .max = 1e6},
+             .min = 1e-4,
+             .max = 1e5},
     FlagSpec{.name = "--instance", .type = FlagType::kText, .placeholder = "TYPE", .help = "type of the machine"},
     FlagSpec{
         .name = "--grace",
