@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -176,6 +177,35 @@ TEST(MadeHost, MoreProcessesThanAreFollowed) {
   EXPECT_EQ(sink.value("process.cpu.seconds", "p3"), Value::missing(MissingReason::kSourceLost));
   EXPECT_FALSE(sink.has_series("process.cpu.seconds", "p514"));
   EXPECT_EQ(sink.loss("record.processes_refused"), 3U);
+}
+
+// Files that are cut off, empty or not what they should be: nothing is read out of them, least of all a 0.
+TEST(MadeHost, DamagedTextGivesNoNumbers) {
+  constexpr std::array kFiles{"stat",           "loadavg",      "meminfo",         "vmstat",          "diskstats",
+                              "net/dev",        "pressure/cpu", "pressure/memory", "self/mountstats", "7/stat",
+                              "7/io",           "7/status",     "7/schedstat",     "7/smaps_rollup",  "7/cgroup",
+                              "self/mountinfo", "self/status",  "self/stat"};
+  const std::array<std::string, 6> contents{"",
+                                            "\n\n",
+                                            "x\n(\n)) R\n",
+                                            "cpu \ncpu\ncpu99999999999999999999 1\n",
+                                            "-1 -1 -1\n 1 1\n1:1:1:1\n",
+                                            std::string(100'000, '9')};
+  for (const std::string& content : contents) {
+    std::string script = "@tick 0s\n@job 7\n@process 7 main\n";
+    for (const char* file : kFiles) script += format("@file /proc/{}\n{}\n", file, content);
+    script += "@tick 1s\n@tick 12s\n";
+    const auto host = FakeHost::parse(script);
+    ASSERT_TRUE(host.ok()) << host.error().message;
+    CaptureSink sink;
+    (void)run_all(**host, sink);
+    for (const CollectorSpec* spec : all_collectors()) {
+      for (const MetricDesc& metric : spec->metrics) {
+        if (metric.name == "process.count") continue;  // from the recorder, not from a file
+        EXPECT_TRUE(sink.value(metric.name).is_missing()) << metric.name << " of " << content.substr(0, 20);
+      }
+    }
+  }
 }
 
 }  // namespace

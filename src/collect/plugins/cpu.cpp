@@ -161,6 +161,10 @@ class CpuCollector final : public Collector {
       out.add(core.series[2],
               found > kSteal ? Value::of(fields[kSteal]) : Value::missing(MissingReason::kNotSupported));
     }
+    if (online == 0) {  // no machine is without a core: the text is not what it should be
+      out.add(total_[kCount], Value::missing(MissingReason::kReadFailed));
+      return;
+    }
     out.add(total_[kCount], Value::of(online));
     for (std::size_t id = 0; id < cores_.size(); ++id) {
       Core& core = cores_[id];

@@ -1,5 +1,6 @@
 // Load averages and the number of tasks from /proc/loadavg.
 #include <array>
+#include <cmath>
 
 #include "base/text.h"
 #include "collect/collector.h"
@@ -46,7 +47,8 @@ class LoadCollector final : public Collector {
     HOTLAP_TRY_ASSIGN(std::string_view text, file_.read());
     for (const Metric m : {kLoad1, kLoad5, kLoad15}) {
       const auto number = parse_f64(next_word(text));
-      out.add(series_[m], number ? Value::of(*number) : Value::missing(MissingReason::kReadFailed));
+      const bool is_load = number && std::isfinite(*number) && *number >= 0;
+      out.add(series_[m], is_load ? Value::of(*number) : Value::missing(MissingReason::kReadFailed));
     }
     // "2/345": runnable / all; the first is sampled by the cpu collector.
     const std::string_view tasks = next_word(text);

@@ -173,10 +173,12 @@ class NetworkCollector final : public Collector {
       has_physical |= slot.is_present && slot.entry.kind == Interface::Kind::kPhysical;
     }
     const Interface::Kind counted = has_physical ? Interface::Kind::kPhysical : Interface::Kind::kVirtual;
+    bool has_counted = false;
     for (auto& slot : interfaces_.slots()) {
       Interface& interface = slot.entry;
       if (!slot.is_present) continue;
       if (interface.kind == counted) {
+        has_counted = true;
         interface.received.add_to(received_, interface.rx);
         interface.sent.add_to(sent_, interface.tx);
       } else {
@@ -185,6 +187,7 @@ class NetworkCollector final : public Collector {
       }
     }
     if (!total_.is_registered()) total_.register_at(out, kTotalRxBytes, {});
+    if (!has_counted) return total_.add_missing(out, MissingReason::kSourceLost);  // nothing but lo
     out.add(total_[0], Value::of(received_));
     out.add(total_[1], Value::of(sent_));
   }
