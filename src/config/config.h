@@ -18,7 +18,7 @@ struct RuleSetting {
   std::string value;  // as text, for Params::make
   std::string where;  // "hotlap.toml:12: rules.InputBound.min_pct": the start of a message about it
 };
-using RuleSettings = std::map<std::string, RuleSetting, std::less<>>;
+using RuleEntries = std::map<std::string, RuleSetting, std::less<>>;
 
 // Absent: the files do not say.
 struct Config {
@@ -29,7 +29,7 @@ struct Config {
   std::optional<std::int64_t> keep_ns;
   std::optional<bool> hook;
   std::optional<bool> quiet;
-  std::map<std::string, RuleSettings, std::less<>> rules;  // by rule id
+  std::map<std::string, RuleEntries, std::less<>> rules;  // by rule id
   std::vector<std::filesystem::path> files;                // those that were read, weakest first
 };
 
