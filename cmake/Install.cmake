@@ -1,4 +1,4 @@
-# `make install` and `make dist`: the program, and beside it the Python hook that it hands to the job.
+# `make install` and `make dist`: the program, which carries the hook, and the Python package for `import hotlap`.
 if(TARGET hotlap)
   install(TARGETS hotlap RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

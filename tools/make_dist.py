@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Packs an installed tree into a tarball and a wheel that carries the program, with nothing but the standard library.
 
-Usage: make_dist.py STAGE OUT, where STAGE is what `cmake --install` wrote. The wheel puts `hotlap` on PATH, the hook
-and the reader into site-packages with the .pth that an environment variable switches on, and the copy of the hook
-that `hotlap run` hands to other Pythons beside the program. Its tag names the oldest glibc that the program runs on.
+Usage: make_dist.py STAGE OUT, where STAGE is what `cmake --install` wrote. The wheel puts `hotlap` on PATH (the program
+carries the hook for the jobs that it starts), and the package into site-packages with the .pth that an environment
+variable switches on. Its tag names the oldest glibc that the program runs on.
 """
 import base64
 import gzip
@@ -95,7 +95,6 @@ def make_wheel(stage: pathlib.Path, out: pathlib.Path, glibc: tuple[int, int], w
         inside = file.relative_to(hook).as_posix()
         if inside.startswith("hotlap/"):
             wheel.add(inside, file.read_bytes())
-        wheel.add(f"{data}/data/share/hotlap/python/{inside}", file.read_bytes())
     wheel.add("hotlap_autoload.pth", AUTOLOAD.encode())
     metadata = [
         "Metadata-Version: 2.1", "Name: hotlap", f"Version: {version()}", f"Summary: {SUMMARY}", "License: Apache-2.0",

@@ -17,9 +17,9 @@ stop() {
 build=(g++ make cmake ninja-build ccache git binutils pkg-config
   libfmt-dev libspdlog-dev rapidjson-dev libcli11-dev libtomlplusplus-dev libboost-dev
   libsqlite3-dev libzstd-dev zlib1g-dev libgtest-dev libgmock-dev)
-run=(libopenblas0-pthread python3 python3-numpy python3-torch python3-pytest procps ca-certificates)
-developer=(clang-format-14 clang-tidy-16 clang-16 libclang-rt-16-dev python3-venv libbenchmark-dev)
-proof=(clang-16 libclang-rt-16-dev debootstrap pcp prometheus-node-exporter python3-venv)
+run=(libopenblas0-pthread python3 python3-numpy python3-torch python3-pytest python3-venv procps ca-certificates)
+developer=(clang-format-14 clang-tidy-16 clang-16 libclang-rt-16-dev libbenchmark-dev)
+proof=(clang-16 libclang-rt-16-dev debootstrap pcp prometheus-node-exporter)
 
 wanted=("${build[@]}" "${run[@]}")
 case "${1:-}" in
@@ -79,7 +79,6 @@ if [ ${#missing[@]} -gt 0 ]; then
 
   if [ -n "$needs_torch" ]; then
     say "this distribution has no python3-torch: installing PyTorch from PyPI into build/python (once, about a gigabyte)"
-    is_installed python3-venv || apt install --no-install-recommends python3-venv || stop "python3-venv: $(last_words)"
     /usr/bin/python3 -m venv --system-site-packages build/python >>"$log" 2>&1 &&
       build/python/bin/pip install -q torch >>"$log" 2>&1 ||
       { rm -rf build/python; stop "PyTorch could not be installed: $(tail -1 "$log")"; }
