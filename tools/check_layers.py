@@ -17,8 +17,8 @@ COLUMNS_MAX = 120
 SYSTEM_FOLDERS = {"sys", "linux", "net", "netinet", "arpa", "asm"}
 SYSTEM_HEADERS = {
     "alloca.h", "dirent.h", "elf.h", "endian.h", "errno.h", "fcntl.h", "fnmatch.h", "ftw.h", "getopt.h", "glob.h",
-    "grp.h", "ifaddrs.h", "inttypes.h", "langinfo.h", "limits.h", "link.h", "locale.h", "malloc.h", "mntent.h", "netdb.h", "poll.h",
-    "pthread.h", "pty.h", "pwd.h", "sched.h", "semaphore.h", "signal.h", "spawn.h", "stdint.h", "stdio.h", "stdlib.h",
+    "grp.h", "ifaddrs.h", "inttypes.h", "langinfo.h", "limits.h", "link.h", "locale.h", "malloc.h", "mntent.h", "netdb.h",
+    "poll.h", "pthread.h", "pty.h", "pwd.h", "sched.h", "semaphore.h", "signal.h", "spawn.h", "stdint.h", "stdio.h", "stdlib.h",
     "string.h", "strings.h", "syslog.h", "termios.h", "time.h", "ucontext.h", "unistd.h", "utime.h", "utmp.h", "wait.h",
 }
 HEADERS_IN_HEADERS = {("base/format.h", "fmt/core.h")}

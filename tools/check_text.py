@@ -29,7 +29,7 @@ UNFINISHED = re.compile(r"\bFIX[M]E\b|\bXX[X]\b")
 
 def tracked_files(root: pathlib.Path) -> list[str]:
     if (root / ".git").exists():
-        command = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        command = ["git", "-C", str(root), "ls-files", "-z", "--cached"]
         listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         return sorted(name for name in listed.split("\0") if name and (root / name).is_file())
     return sorted(p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file())

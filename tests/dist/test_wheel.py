@@ -1,4 +1,4 @@
-"""`pip install hotlap` is all that a user needs: the program on PATH, and the hook in every Python of a recorded job."""
+"""`pip install hotlap` is all that a user needs: the program on PATH, the hook in every Python of a recorded job."""
 import os
 import pathlib
 import subprocess
