@@ -149,7 +149,7 @@ def test_in_the_background_and_killed_by_the_shell(shell, home):
     shell.type("echo mar''ker\n")
     seen = shell.see("(?s)(.*)marker")[1]
     assert "term" not in seen  # once, although shell and supervisor both stand between
-    shell.type("kill -9 %1\n")
+    shell.type("kill -9 %1; wait %1\n")  # the shell says what became of it before the prompt that follows its end
     shell.see("Killed")
 
 
