@@ -22,7 +22,7 @@ struct ParamDesc {
   std::string_view default_text;  // "60", "2s"
   double min = 0;                 // range of a number, or of a duration in ns
   double max = 0;
-  std::string_view unit;          // UCUM, empty for text
+  std::string_view unit;  // UCUM, empty for text
   std::string_view help;
 };
 
@@ -49,10 +49,10 @@ class FindingSink {
 };
 
 struct RuleSpec {
-  std::string_view id;       // PascalCase, stable for ever; the file is its snake_case
+  std::string_view id;  // PascalCase, stable for ever; the file is its snake_case
   std::string_view title;
-  std::string_view why;      // what it looks at and how sure it is
-  std::string_view advice;   // the kind of change it proposes
+  std::string_view why;                     // what it looks at and how sure it is
+  std::string_view advice;                  // the kind of change it proposes
   std::span<const std::string_view> needs;  // fact kinds; the engine skips the rule, and says so, when one is missing
   std::span<const ParamDesc> params;
   Result<void> (*evaluate)(const FactTable& facts, const Params& params, FindingSink& out) = nullptr;

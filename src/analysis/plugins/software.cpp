@@ -1,0 +1,72 @@
+// What the job runs on: versions that its processes told, and whether it can use a GPU.
+#include <array>
+
+#include "analysis/analyzer.h"
+#include "base/json_reader.h"
+#include "base/text.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::array kFields{
+    FactField{"torch", "text", "version of PyTorch"},
+    FactField{"python", "text", "version of Python"},
+    FactField{"gpu_build", "1", "1: this PyTorch can use a GPU; 0: it cannot"},
+    FactField{"gpu", "1", "1: the machine has a GPU that is recorded; 0: it has none"},
+    FactField{"torch_threads", "{thread}", "threads of PyTorch's own arithmetic"},
+};
+constexpr std::array kSchemas{FactSchema{"job.software", "versions and devices of the job", kFields}};
+
+class SoftwareAnalyzer final : public Analyzer {
+ public:
+  explicit SoftwareAnalyzer(const RunDescription& run) : run_(run) {}
+
+  void merge(const Analyzer& other) override {
+    const auto& from = static_cast<const SoftwareAnalyzer&>(other);
+    if (fact().fields.empty()) run_ = from.run_;
+  }
+
+  void snapshot(FactTable& out) const override {
+    Fact made = fact();
+    if (!made.fields.empty()) out.add(std::move(made));
+  }
+
+ private:
+  Fact fact() const {
+    Fact fact{.kind = "job.software"};
+    for (const auto& [key, text] : run_.recording->attributes) {
+      if (key == "gpu.count") {
+        if (const auto count = parse_u64(text)) fact.set("gpu", *count > 0 ? 1 : 0);
+      }
+      // "process.<label>.torch": the hook's INFO record. Workers tell the same as the process that started them.
+      if (!key.starts_with("process.")) continue;
+      const bool is_torch = key.ends_with(".torch");
+      if (!is_torch && !key.ends_with(".python")) continue;
+      const Result<JsonDocument> document = JsonDocument::parse(text);
+      if (!document.ok()) continue;
+      const JsonValue root = document->root();
+      const auto version = root["version"].text();
+      if (!version) continue;
+      fact.set_text(is_torch ? "torch" : "python", *version);
+      if (!is_torch) continue;
+      fact.set("gpu_build", root["cuda"].text() || root["hip"].text() ? 1 : 0);
+      fact.set("torch_threads", root["threads"].number());
+    }
+    return fact;
+  }
+
+  RunDescription run_;
+};
+
+std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_unique<SoftwareAnalyzer>(run); }
+
+}  // namespace
+
+extern constinit const AnalyzerSpec analyzer_software{.id = "software",
+                                                      .summary = "What the job runs on.",
+                                                      .produces = kSchemas,
+                                                      .metrics = {},
+                                                      .spans = {},
+                                                      .open = open};
+
+}  // namespace hotlap

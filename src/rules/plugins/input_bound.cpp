@@ -1,0 +1,442 @@
+// The loader does not keep up: training waits for data. Says with how many workers it would, or why no number will do.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "rules/loader_model.h"
+#include "rules/rule.h"
+#include "rules/words.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::array kNeeds{std::string_view{"steps.summary"}, std::string_view{"breakdown.parts"}};
+constexpr std::array kParams{
+    ParamDesc{.name = "wait_pct",
+              .default_text = "3",
+              .min = 0.1,
+              .max = 100,
+              .unit = "%",
+              .help = "share of step time spent waiting for data from which on the rule speaks"},
+    ParamDesc{.name = "steps_min",
+              .default_text = "30",
+              .min = 1,
+              .max = 1e6,
+              .unit = "{step}",
+              .help = "typical steps that must have been seen"},
+    ParamDesc{.name = "workers_max",
+              .default_text = "64",
+              .min = 1,
+              .max = 1024,
+              .unit = "{process}",
+              .help = "never advise more workers than this"},
+};
+
+constexpr double kIoShareHigh = 0.5;   // of a batch's time: the loader waits for storage, not for cores
+constexpr double kIoShareLow = 0.2;    // below, storage is excluded as a cause
+constexpr double kGainMin = 0.03;      // of step time, for a change of workers to be advised
+constexpr double kUnexplained = 1.35;  // the step is so much longer than the model of it: something else is going on
+
+// What the facts say about one training process, per batch where it makes sense.
+struct Case {
+  const Fact* steps = nullptr;
+  double step_ms = 0;
+  double wait_ms = 0;
+  double wait_pct = 0;
+  double pauses_ms = 0;  // checkpoints and evaluation inside steps: no part of the pipeline
+  double batches = 1;    // per step
+  double measured_error = 0.05;
+  int workers = 0;
+  bool is_known = false;  // the hook knows the loader and saw what a batch costs
+  int workers_seen = 0;
+  double io_share = 0;  // of a batch's time in a worker
+  double cores = 1;     // usable
+  double outside = 0;   // cores taken by others
+  double busy_pct = 0;
+  bool has_cores = false;
+  LoaderCosts costs;
+  std::string party = "training";  // who waits
+  const Fact* loader = nullptr;
+  const Fact* core_use = nullptr;
+
+  double model_ms(int n) const { return batches * hotlap::step_ms(costs, n) + pauses_ms; }
+  double with_cores_ms(int n, double cores_then) const {
+    LoaderCosts then = costs;
+    then.cores = cores_then;
+    return batches * hotlap::step_ms(then, n) + pauses_ms;
+  }
+};
+
+bool same_place(const Where& fact, const Where& steps) {
+  return (fact.node.empty() || steps.node.empty() || fact.node == steps.node) &&
+         (!fact.rank || !steps.rank || fact.rank == steps.rank);
+}
+
+const Fact* fact_for(const FactTable& facts, std::string_view kind, const Where& where) {
+  for (const Fact* fact : facts.all(kind)) {
+    if (same_place(fact->where, where)) return fact;
+  }
+  return nullptr;
+}
+
+// CPU use of the training process itself, in cores.
+std::optional<double> process_cores(const FactTable& facts, const Case& c) {
+  const auto label = c.steps->text("process");
+  for (const Fact* fact : facts.all("core_use.process")) {
+    if (label && fact->text("process") == label && same_place(fact->where, c.steps->where))
+      return fact->number("cores");
+  }
+  return std::nullopt;
+}
+
+std::optional<double> core_wait_ms(const FactTable& facts, const Case& c) {
+  const auto label = c.steps->text("process");
+  for (const Fact* fact : facts.all("core_use.process")) {
+    if (!label || fact->text("process") != label || !same_place(fact->where, c.steps->where)) continue;
+    if (const auto pct = fact->number("main_wait_pct")) return *pct / 100 * c.step_ms / c.batches;
+  }
+  return std::nullopt;
+}
+
+void read_cores(const FactTable& facts, Case& c) {
+  c.core_use = fact_for(facts, "core_use.summary", c.steps->where);
+  if (c.core_use == nullptr) return;
+  const auto usable = c.core_use->number("usable_cores");
+  if (!usable) return;
+  c.has_cores = true;
+  c.cores = std::max(*usable, 0.1);
+  c.outside = c.core_use->number("outside_cores").value_or(0);
+  c.busy_pct = c.core_use->number("busy_pct").value_or(0);
+  c.costs.cores = std::max(c.cores - c.outside, 0.3 * c.cores);
+}
+
+// Time per batch of workers and training process as it would be with cores to spare.
+void derive_costs(const FactTable& facts, Case& c) {
+  const double wait = c.wait_ms / c.batches;
+  double wall = c.loader == nullptr ? 0 : c.loader->number("batch_wall_ms").value_or(0);
+  const double cpu_share = wall > 0 ? std::min(c.loader->number("batch_cpu_ms").value_or(wall) / wall, 1.0) : 1.0;
+  const bool in_series = c.workers == 0;
+  if (in_series) wall = wait;
+  double compute = std::max((c.step_ms - c.wait_ms - c.pauses_ms) / c.batches, 0.01);
+
+  // When all cores are full, a worker that is not on CPU waits for one, not for storage.
+  const double crowded = std::clamp((c.busy_pct - 70) / 25, 0.0, 1.0);
+  c.costs.worker_cpu_ms = wall * cpu_share;
+  c.costs.worker_io_ms = wall * (1 - cpu_share) * (in_series ? 1 : 1 - crowded);
+  if (const auto waited = core_wait_ms(facts, c); waited && *waited > 0.02 * c.step_ms / c.batches) {
+    const double in_main = compute + (in_series ? wall : 0);
+    const double keep = std::clamp(1 - *waited / in_main, 0.4, 1.0);
+    compute *= keep;
+    if (in_series) c.costs.worker_io_ms = std::max(c.costs.worker_io_ms - wall * (1 - keep), 0.0);
+  }
+  c.costs.compute_ms = compute;
+  c.costs.compute_cpu_ms = compute;
+  if (const auto cores = process_cores(facts, c)) {
+    const double cpu = *cores * c.step_ms / c.batches - (in_series ? c.costs.worker_cpu_ms : 0);
+    c.costs.compute_cpu_ms = std::clamp(cpu, 0.05 * compute, std::max(c.cores, 1.0) * compute);
+  }
+  c.io_share = c.costs.worker_ms() > 0 ? c.costs.worker_io_ms / c.costs.worker_ms() : 0;
+  if (c.loader == nullptr) return;
+  c.costs.worker_spread = std::min(c.loader->number("batch_wall_cv").value_or(0), 0.6);
+  // Workers hand batches over through shared memory: a fixed cost and one per byte, seen on several machines.
+  c.costs.transfer_ms = 0.5 + c.loader->number("batch_bytes").value_or(0) / 2e6;
+}
+
+std::optional<Case> read_case(const FactTable& facts, const Fact& steps, const Params& params) {
+  Case c;
+  c.steps = &steps;
+  const auto step = steps.number("mean_ms");
+  const auto wait = steps.number("data_wait_ms");
+  if (!step || !wait || *step <= 0) return std::nullopt;
+  if (steps.number("steady_count").value_or(0) < params.number("steps_min")) return std::nullopt;
+  c.step_ms = *step;
+  c.wait_ms = std::min(*wait, *step);
+  c.wait_pct = 100 * c.wait_ms / c.step_ms;
+  c.batches = std::max(steps.number("batches_per_step").value_or(1), 1.0);
+  c.measured_error = steps.number("half_width_ms").value_or(0.05 * *step) / *step;
+  if (const Fact* parts = fact_for(facts, "breakdown.parts", steps.where)) {
+    c.pauses_ms = (parts->number("checkpoint").value_or(0) + parts->number("evaluation").value_or(0)) / 100 * c.step_ms;
+  }
+  if (const Fact* software = facts.find("job.software"); software != nullptr && software->number("gpu") == 1) {
+    c.party = "the GPU";
+  }
+  c.loader = fact_for(facts, "loader.summary", steps.where);
+  if (c.loader != nullptr) {
+    c.workers_seen = static_cast<int>(c.loader->number("workers_seen").value_or(0));
+    c.workers = static_cast<int>(c.loader->number("workers").value_or(c.workers_seen));
+    const bool has_costs = c.loader->number("batch_wall_ms").has_value();
+    c.is_known = c.loader->number("known").value_or(has_costs ? 1 : 0) == 1 && (has_costs || c.workers == 0);
+  }
+  read_cores(facts, c);
+  derive_costs(facts, c);
+  return c;
+}
+
+struct Range {
+  double low = 0;
+  double high = 0;
+};
+
+// Around the model's answer: what was measured varies, the model has its limits, and both are larger the further we go
+// from what was seen. Overheads that the model leaves out make a step longer, hardly ever shorter.
+Range predict(const Case& c, double then_ms, int workers_then, bool on_full_cores) {
+  const auto square = [](double x) { return x * x; };
+  const double tasks = c.costs.compute_ms > 0 ? c.costs.compute_cpu_ms / c.costs.compute_ms : 1;
+  double sum = square(c.measured_error) + square(0.04);
+  if (c.workers == 0) sum += square(0.04);
+  if (on_full_cores) sum += square(0.06);
+  if (on_full_cores && tasks > 1.3) sum += square(0.06);
+  if (!c.has_cores) sum += square(0.1);
+  sum += square(0.5 * c.outside / c.cores);
+  sum += square(0.015 * std::log2(std::max(workers_then, 1) / std::max(c.workers, 1) + 1.0));
+  const double half = std::clamp(std::sqrt(sum), 0.05, 0.3);
+  Range range{then_ms * (1 - 0.7 * half), then_ms * (1 + 1.2 * half)};
+  if (c.workers > 0) {
+    // How far off the model is for what was measured.
+    const double off = std::clamp(c.step_ms / c.model_ms(c.workers), 0.8, 1.3);
+    range.low = std::min(range.low, then_ms * off);
+    range.high = std::max(range.high, then_ms * off);
+  }
+  range.low = std::max(range.low, 0.97 * (c.batches * c.costs.compute_ms + c.pauses_ms));
+  range.high = std::clamp(range.high, range.low, std::max(c.step_ms, range.low));
+  return range;
+}
+
+Finding base_finding(const Case& c) {
+  Finding finding;
+  finding.where = c.steps->where;
+  finding.severity = c.wait_pct >= 30 ? Severity::kCritical : c.wait_pct >= 10 ? Severity::kWarning : Severity::kInfo;
+  const double wait_error = c.steps->number("data_wait_half_width_ms").value_or(c.wait_ms) / std::max(c.wait_ms, 0.001);
+  const bool is_long = c.steps->number("steady_count").value_or(0) >= 60;
+  finding.certainty = is_long && wait_error < 0.25 ? Certainty::kCertain : Certainty::kLikely;
+  finding.from_ns = static_cast<std::int64_t>(c.steps->number("from_s").value_or(0) * 1e9);
+  finding.to_ns = static_cast<std::int64_t>(c.steps->number("to_s").value_or(0) * 1e9);
+  finding.claims = "data_wait";
+  finding.lost_pct = c.wait_pct;
+  if (const auto steady = c.steps->number("steady_s")) finding.lost_s = *steady * c.wait_pct / 100;
+  finding.evidence["step_ms"] = c.step_ms;
+  finding.evidence["data_wait_ms"] = c.wait_ms;
+  finding.evidence["compute_ms"] = c.costs.compute_ms;
+  if (c.is_known) {
+    finding.evidence["workers"] = static_cast<double>(c.workers);
+    finding.evidence["batch_ms"] = c.costs.worker_ms();
+    finding.evidence["batch_cpu_ms"] = c.costs.worker_cpu_ms;
+  }
+  if (c.has_cores) {
+    finding.evidence["usable_cores"] = c.cores;
+    finding.evidence["busy_pct"] = c.busy_pct;
+    finding.evidence["outside_cores"] = c.outside;
+  }
+  return finding;
+}
+
+void exclude_look_alikes(const FactTable& facts, const Case& c, Finding& finding) {
+  if (c.is_known && c.io_share < kIoShareLow) {
+    finding.look_alikes_excluded.push_back(
+        format("storage ({} {} % on CPU)", c.workers == 0 ? "loading is" : "workers", figure(100 * (1 - c.io_share))));
+  }
+  const Fact* parts = fact_for(facts, "breakdown.parts", c.steps->where);
+  const auto checkpoint = parts == nullptr ? std::nullopt : parts->number("checkpoint");
+  if (checkpoint && *checkpoint < 1) finding.look_alikes_excluded.emplace_back("checkpoints");
+  const auto other = parts == nullptr ? std::nullopt : parts->number("other");
+  if (other && *other < 10 && c.workers > 0) finding.look_alikes_excluded.emplace_back("hot core");
+}
+
+std::string cores_words(const Case& c) {
+  const double idle = std::max(c.cores * (1 - c.busy_pct / 100), 0.0);
+  return format("{} of {} cores idle", figure(idle), figure(c.cores));
+}
+
+// Which part of making a batch is worth a look.
+std::string dear_part(const Case& c) {
+  const double wall = c.loader->number("batch_wall_ms").value_or(0);
+  if (wall <= 0) return {};
+  for (const auto& [field, name] : {std::pair{"transform_ms", "transforms"}, std::pair{"collate_ms", "collate"},
+                                    std::pair{"fetch_ms", "the dataset's __getitem__"}}) {
+    const auto part = c.loader->number(field);
+    if (part && *part >= 0.4 * wall) return format("{} {} % of worker time", name, figure(100 * *part / wall));
+  }
+  return {};
+}
+
+void advise_workers(const Case& c, const LoaderChoice& choice, Finding& finding) {
+  const bool on_full_cores = choice.limit == LoaderLimit::kCores;
+  const Range range = predict(c, c.model_ms(choice.workers), choice.workers, on_full_cores);
+  Advice advice{.change = format("DataLoader(num_workers={})", choice.workers),
+                .step_ms_low = range.low,
+                .step_ms_high = range.high,
+                .basis = Basis::kModel,
+                .note = format("now {}; ", c.workers)};
+  if (choice.least < choice.workers) advice.note += format("{} is the least that could suffice, ", choice.least);
+  advice.note += format("more than {} adds nothing", choice.workers);
+  if (on_full_cores) advice.note += format(": {} cores are full then", figure(c.cores));
+  finding.evidence["advised_workers"] = static_cast<double>(choice.workers);
+  finding.advice.push_back(std::move(advice));
+  if (c.io_share >= kIoShareHigh) finding.advice.back().note += "; IF the storage gives that much, not measured";
+}
+
+void too_few_workers(const Case& c, const LoaderChoice& choice, Finding& finding) {
+  const LoaderCosts& costs = c.costs;
+  if (c.workers == 0) {
+    finding.cause = "Data is loaded between the steps: no loader workers";
+    finding.why.push_back(format("making a batch takes {} ms, the step itself {} ms, one after the other",
+                                 figure(costs.worker_ms()), figure(costs.compute_ms)));
+  } else {
+    finding.cause = "Loader too slow, too few workers";
+    finding.why.push_back(format("a batch costs {} ms of worker time; {} give one per {} ms, {} needs {} ms",
+                                 figure(costs.worker_ms()), counted(c.workers, "worker"),
+                                 figure(costs.worker_ms() / c.workers), c.party, figure(costs.compute_ms)));
+  }
+  if (c.has_cores) finding.why.push_back(cores_words(c));
+  advise_workers(c, choice, finding);
+}
+
+void cores_full(const Case& c, Finding& finding) {
+  const LoaderCosts& costs = c.costs;
+  finding.cause = "Loader too slow, all cores full: more workers will NOT help";
+  std::string busy = format("{} of {} cores at {} %", figure(c.cores), figure(c.cores), figure(c.busy_pct));
+  if (const auto runnable = c.core_use->number("runnable")) busy += format(", {} runnable", figure(*runnable));
+  finding.why.push_back(busy);
+  finding.why.push_back(format("a batch is {} ms of CPU, {} {} ms: >= {} ms on this machine",
+                               figure(costs.worker_cpu_ms), c.party, figure(costs.compute_cpu_ms),
+                               figure((costs.worker_cpu_ms + costs.compute_cpu_ms) / costs.cores)));
+  const std::string part = dear_part(c);
+  finding.advice.push_back({.change = "cheaper transforms, or batches made once and stored",
+                            .step_ms_low = std::nullopt,
+                            .step_ms_high = std::nullopt,
+                            .basis = Basis::kRuleOfThumb,
+                            .note = part});
+  const double cores_then = 2 * c.cores;
+  LoaderCosts then = costs;
+  then.cores = cores_then - c.outside;
+  const LoaderChoice choice = choose_workers(then, static_cast<int>(2 * cores_then));
+  const Range range =
+      predict(c, c.with_cores_ms(choice.workers, then.cores), choice.workers, choice.limit == LoaderLimit::kCores);
+  finding.advice.push_back({.change = format("{} cores and num_workers={}", figure(cores_then), choice.workers),
+                            .step_ms_low = range.low,
+                            .step_ms_high = range.high,
+                            .basis = Basis::kModel,
+                            .note = "the same GPU, if any"});
+  finding.limits.emplace_back("more workers (no core is left for them)");
+}
+
+void few_shards(const Case& c, const LoaderChoice& choice, Finding& finding) {
+  finding.cause = format("Only {} of {} loader workers deliver", c.workers_seen, c.workers);
+  finding.certainty = std::min(finding.certainty, Certainty::kLikely);
+  finding.why.push_back(format("{} never made a batch: the dataset has fewer shards than workers",
+                               counted(c.workers - c.workers_seen, "worker")));
+  finding.why.push_back(format("a batch costs {} ms of worker time, {} needs {} ms", figure(c.costs.worker_ms()),
+                               c.party, figure(c.costs.compute_ms)));
+  const Range range = predict(c, c.model_ms(choice.workers), choice.workers, choice.limit == LoaderLimit::kCores);
+  finding.advice.push_back({.change = format("split the data into at least {} shards", choice.workers),
+                            .step_ms_low = range.low,
+                            .step_ms_high = range.high,
+                            .basis = Basis::kModel,
+                            .note = "more workers alone will not help"});
+}
+
+void storage_bound(const FactTable& facts, const Case& c, const LoaderChoice& choice, Finding& finding) {
+  finding.cause = "Loader waits for storage";
+  finding.certainty = std::min(finding.certainty, Certainty::kLikely);
+  std::string where;
+  if (const Fact* storage = facts.find("storage.summary")) {
+    if (const auto mount = storage->text("data_mount")) {
+      where = format(" at {} ({})", *mount, storage->text("data_mount_type").value_or("type unknown"));
+    }
+    if (const auto rate = storage->number("read_storage_bytes_per_s")) {
+      finding.why.push_back(format("{} MB/s come from storage{}", figure(*rate / 1e6), where));
+    }
+  }
+  finding.why.insert(finding.why.begin(), format("of a batch's {} ms a worker waits {} % for I/O",
+                                                 figure(c.costs.worker_ms()), figure(100 * c.io_share)));
+  if (choice.workers > c.workers && c.model_ms(choice.workers) < (1 - kGainMin) * c.step_ms) {
+    advise_workers(c, choice, finding);
+  }
+  finding.advice.push_back({.change = "keep the data on a faster disk or in memory",
+                            .step_ms_low = std::nullopt,
+                            .step_ms_high = std::nullopt,
+                            .basis = Basis::kRuleOfThumb,
+                            .note = "its speed is not measured"});
+}
+
+void unknown_loader(const Case& c, Finding& finding) {
+  finding.cause = "Training waits for data";
+  finding.certainty = Certainty::kLikely;
+  finding.why.push_back(
+      format("{} of {} ms pass before the forward pass begins; the loader is not one that the hook knows",
+             figure(c.wait_ms), figure(c.step_ms)));
+  finding.advice.push_back({.change = "load and prepare batches in the background, ahead of the step",
+                            .step_ms_low = std::nullopt,
+                            .step_ms_high = std::nullopt,
+                            .basis = Basis::kRuleOfThumb,
+                            .note = "what a batch costs is not known"});
+  finding.limits.emplace_back("how many workers would do is not known");
+}
+
+void judge(const FactTable& facts, const Case& c, const Params& params, FindingSink& out) {
+  Finding finding = base_finding(c);
+  if (!c.is_known) {
+    unknown_loader(c, finding);
+    out.add(std::move(finding));
+    return;
+  }
+  const int most = std::clamp(static_cast<int>(std::ceil(4 * c.cores)), c.workers + 1,
+                              static_cast<int>(params.number("workers_max")));
+  const LoaderChoice choice = choose_workers(c.costs, most);
+  const double best_ms = c.model_ms(choice.workers);
+  // What the model says about the run as it was, with the workers that deliver.
+  const int delivering = c.workers_seen > 0 ? std::min(c.workers, c.workers_seen) : c.workers;
+  const double now_ms = c.workers == 0 ? c.step_ms : c.model_ms(delivering);
+  const bool helps = best_ms < (1 - kGainMin) * std::min(c.step_ms, now_ms);
+  exclude_look_alikes(facts, c, finding);
+
+  if (c.workers > 0 && c.workers_seen > 0 && c.workers_seen < c.workers && helps) {
+    few_shards(c, choice, finding);
+  } else if (c.workers > 0 && c.step_ms > kUnexplained * now_ms && c.busy_pct < 90) {
+    out.cannot_tell(
+        format("{} % of each step is waiting for data, but {} should give a batch per {} ms: a thread between "
+               "them (pin_memory), or bursts",
+               figure(c.wait_pct), counted(c.workers, "worker"), figure(c.costs.worker_ms() / c.workers)));
+    return;
+  } else if (c.io_share >= kIoShareHigh) {
+    storage_bound(facts, c, choice, finding);
+  } else if (helps && choice.workers > c.workers) {
+    too_few_workers(c, choice, finding);
+  } else if (choice.limit == LoaderLimit::kCores && c.core_use != nullptr) {
+    cores_full(c, finding);
+  } else {
+    out.cannot_tell(format("{} % of each step is waiting for data and no number of workers in the model changes that",
+                           figure(c.wait_pct)));
+    return;
+  }
+  out.add(std::move(finding));
+}
+
+Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
+  // Ranks wait for each other: the one that waits most for data holds up all.
+  std::optional<Case> worst;
+  for (const Fact* steps : facts.all("steps.summary")) {
+    const auto found = read_case(facts, *steps, params);
+    if (!found || found->wait_pct < params.number("wait_pct")) continue;
+    if (!worst || found->wait_pct > worst->wait_pct) worst = found;
+  }
+  if (worst) judge(facts, *worst, params, out);
+  return {};
+}
+
+}  // namespace
+
+extern constinit const RuleSpec rule_input_bound{
+    .id = "InputBound",
+    .title = "The data loader does not keep up",
+    .why =
+        "Compares what a batch costs in the loader (wall and CPU time per worker) with what a step needs, on the cores "
+        "that the job may use. Certain when the wait is measured over 60 typical steps or more.",
+    .advice =
+        "The smallest number of loader workers that removes the wait, with the step time then; or why no number "
+        "will: cores full, storage, too few shards.",
+    .needs = kNeeds,
+    .params = kParams,
+    .evaluate = evaluate};
+
+}  // namespace hotlap

@@ -1,0 +1,24 @@
+#pragma once
+// Figures and words that findings share, so that they read alike.
+#include <cmath>
+#include <string>
+#include <string_view>
+
+#include "base/format.h"
+
+namespace hotlap {
+
+// Two or three significant digits: "420", "98", "4.2", "0.37".
+inline std::string figure(double value) {
+  const double size = std::fabs(value);
+  if (size >= 9.95) return format("{:.0f}", value);
+  if (size >= 0.995) return format("{:.1f}", value);
+  return format("{:.2g}", value);
+}
+
+// "1 worker", "2 workers".
+inline std::string counted(long number, std::string_view noun) {
+  return format("{} {}{}", number, noun, number == 1 ? "" : "s");
+}
+
+}  // namespace hotlap
