@@ -36,9 +36,15 @@ struct Breakdown {
 struct StepsDocument {
   std::int64_t count = 0;  // steady steps: warm-up and ragged ends left out
   std::int64_t count_all = 0;
+  std::optional<double> mean_ms;        // what predictions and comparisons speak of: bursts do not move it
+  std::optional<double> half_width_ms;  // half of the mean's 95 % interval
   std::optional<double> median_ms;
   std::optional<double> p90_ms;
+  std::optional<double> p99_ms;
+  std::optional<double> samples_per_step;
   std::optional<double> samples_per_s;
+  std::optional<double> tokens_per_s;
+  std::optional<double> loader_workers;
   bool is_inferred = false;
   Breakdown breakdown;
 };
@@ -47,7 +53,7 @@ struct StepsDocument {
 struct PreviousRun {
   std::string id;
   std::string name;
-  double step_ms = 0;         // its median
+  double step_ms = 0;         // its mean
   double change_pct = 0;      // of the step time; negative: faster
   double change_pct_low = 0;  // interval of the change
   double change_pct_high = 0;

@@ -105,8 +105,11 @@ void write_run(JsonWriter& w, const AnalysisDocument& d) {
 
 void write_steps(JsonWriter& w, const StepsDocument& steps) {
   w.key("steps").begin_object();
-  w.field("count", steps.count).field("count_all", steps.count_all).field("median_ms", steps.median_ms);
-  w.field("p90_ms", steps.p90_ms).field("samples_per_s", steps.samples_per_s).field("inferred", steps.is_inferred);
+  w.field("count", steps.count).field("count_all", steps.count_all);
+  w.field("mean_ms", steps.mean_ms).field("half_width_ms", steps.half_width_ms).field("median_ms", steps.median_ms);
+  w.field("p90_ms", steps.p90_ms).field("p99_ms", steps.p99_ms).field("samples_per_step", steps.samples_per_step);
+  w.field("samples_per_s", steps.samples_per_s).field("tokens_per_s", steps.tokens_per_s);
+  w.field("loader_workers", steps.loader_workers).field("inferred", steps.is_inferred);
   w.key("breakdown_pct");
   write_breakdown(w, steps.breakdown);
   w.end_object();

@@ -79,8 +79,8 @@ std::string saving_words(const AnalysisDocument& d, double now_ms, const Advice&
 std::string gain_words(const AnalysisDocument& d, const Finding& finding) {
   for (std::size_t i = 0; i < finding.advice.size(); ++i) {
     const Advice& advice = finding.advice[i];
-    if (!advice.step_ms_low || !advice.step_ms_high || !d.steps.median_ms) continue;
-    const double now_ms = *d.steps.median_ms;
+    if (!advice.step_ms_low || !advice.step_ms_high || !d.steps.mean_ms) continue;
+    const double now_ms = *d.steps.mean_ms;
     const std::string which = i == 0 ? "" : format("({}) ", static_cast<char>('a' + i));
     return which +
            format("step {} -> {} ms ({})", figure(now_ms), range(*advice.step_ms_low, *advice.step_ms_high),
@@ -122,7 +122,7 @@ std::string healthy_text(const AnalysisDocument& d) {
     text += format("{}{} waits {} % for data", kDot, waiting_party(d), figure(*d.steps.breakdown.data_wait));
   }
   text += format("{}{} steps", kDot, thousands(d.steps.count));
-  if (d.steps.median_ms) text += format(", {} ms each", figure(*d.steps.median_ms));
+  if (d.steps.mean_ms) text += format(", {} ms each", figure(*d.steps.mean_ms));
   if (d.left_to_win_pct) {
     text +=
         "\n" + line("left", format("all waits and pauses together: at most {} % to win", figure(*d.left_to_win_pct)));
@@ -141,22 +141,21 @@ std::string seen_text(const AnalysisDocument& d, std::string_view head) {
   return text;
 }
 
-std::string previous_line(const AnalysisDocument& d, const PreviousRun& previous) {
-  std::string text = format("vs previous run of this script: step {} -> {} ms, {:+.0f} % ({:+.0f} … {:+.0f}): {}",
-                            figure(previous.step_ms), d.steps.median_ms ? figure(*d.steps.median_ms) : "?",
-                            previous.change_pct, previous.change_pct_low, previous.change_pct_high, previous.word);
-  if (previous.predicted_ms_low && previous.predicted_ms_high && d.steps.median_ms) {
-    const double now = *d.steps.median_ms;
-    const std::string_view place = now < *previous.predicted_ms_low    ? "better than predicted"
-                                   : now > *previous.predicted_ms_high ? "worse than predicted"
-                                                                       : "inside";
+}  // namespace
+
+std::string change_words(const PreviousRun& previous, double now_ms) {
+  std::string text =
+      format("step {} -> {} ms, {:+.0f} % ({:+.0f} to {:+.0f}): {}", figure(previous.step_ms), figure(now_ms),
+             previous.change_pct, previous.change_pct_low, previous.change_pct_high, previous.word);
+  if (previous.predicted_ms_low && previous.predicted_ms_high) {
+    const std::string_view place = now_ms < *previous.predicted_ms_low    ? "better than predicted"
+                                   : now_ms > *previous.predicted_ms_high ? "worse than predicted"
+                                                                          : "inside";
     text += format("; predicted for {}: {} ms, {}", previous.predicted_change,
                    range(*previous.predicted_ms_low, *previous.predicted_ms_high), place);
   }
   return text;
 }
-
-}  // namespace
 
 std::string verdict_text(const AnalysisDocument& d) {
   switch (d.verdict) {
@@ -176,7 +175,9 @@ std::string verdict_text(const AnalysisDocument& d) {
 
 std::vector<std::string> footer_lines(const AnalysisDocument& d) {
   std::vector<std::string> lines;
-  if (d.previous) lines.push_back(strip_control(previous_line(d, *d.previous)));
+  if (d.previous && d.steps.mean_ms) {
+    lines.push_back(strip_control("vs previous run of this script: " + change_words(*d.previous, *d.steps.mean_ms)));
+  }
   if (d.hook.hooked < d.hook.python_processes) {
     lines.push_back(
         strip_control(format("hook in {} of {} Python processes{}{}", d.hook.hooked, d.hook.python_processes,

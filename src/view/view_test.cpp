@@ -14,8 +14,11 @@ AnalysisDocument slow_loader() {
   d.grade = "A";
   d.has_gpu = true;
   d.verdict = VerdictKind::kFinding;
-  d.steps = {
-      .count = 1'240, .count_all = 1'260, .median_ms = 210.0, .breakdown = {.data_wait = 55.0, .checkpoint = 0.0}};
+  d.steps = {.count = 1'240,
+             .count_all = 1'260,
+             .mean_ms = 210.0,
+             .median_ms = 210.0,
+             .breakdown = {.data_wait = 55.0, .checkpoint = 0.0}};
   Finding finding;
   finding.rule = "InputBound";
   finding.certainty = Certainty::kCertain;
@@ -67,7 +70,7 @@ TEST(VerdictText, TheOtherAnswers) {
   d.cannot_tell = {"the hook was not loaded"};
   EXPECT_EQ(verdict_text(d), "Can't tell, because the hook was not loaded\n  seen  CPU 93 % busy");
   d.verdict = VerdictKind::kHealthy;
-  d.steps = {.count = 4'310, .median_ms = 95.2, .breakdown = {.data_wait = 1.1}};
+  d.steps = {.count = 4'310, .mean_ms = 95.2, .breakdown = {.data_wait = 1.1}};
   d.left_to_win_pct = 3.4;
   d.rules_run = 1;
   d.rules_not_run = {{"HotCore", {"core_use"}}};
@@ -86,7 +89,7 @@ TEST(VerdictText, RecordedTextNeverReachesATerminalRaw) {
 
 TEST(FooterLines, PredictionAgainstWhatWasReached) {
   AnalysisDocument d = slow_loader();
-  d.steps.median_ms = 104;
+  d.steps.mean_ms = 104;
   d.previous = PreviousRun{.step_ms = 210,
                            .change_pct = -50.5,
                            .change_pct_low = -52,
@@ -99,7 +102,7 @@ TEST(FooterLines, PredictionAgainstWhatWasReached) {
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_NE(lines[0].find("step 210 -> 104 ms"), std::string::npos) << lines[0];
   EXPECT_NE(lines[0].find("98-112 ms, inside"), std::string::npos) << lines[0];
-  d.steps.median_ms = 130;
+  d.steps.mean_ms = 130;
   EXPECT_NE(footer_lines(d)[0].find("worse than predicted"), std::string::npos);
 }
 

@@ -1,0 +1,313 @@
+#include "view/analyze.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "analysis/engine.h"
+#include "analysis/registry.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/format.h"
+#include "cost/price.h"
+#include "rules/registry.h"
+#include "rules/words.h"
+#include "view/previous_run.h"
+#include "view/verdict_text.h"
+
+namespace hotlap {
+namespace {
+
+constexpr double kSecondsPerHour = 3600;
+constexpr double kOtherIsSaid = 10;  // share of the step that nobody measured, from which on the answer says so
+constexpr std::size_t kReasonsMax = 3;
+
+void set_steps(const FactTable& facts, AnalysisDocument& d) {
+  const Fact* steps = facts.find("steps.summary");
+  if (steps == nullptr) return;
+  d.steps.count = static_cast<std::int64_t>(steps->number("steady_count").value_or(0));
+  d.steps.count_all = static_cast<std::int64_t>(steps->number("count").value_or(0));
+  d.steps.mean_ms = steps->number("mean_ms");
+  d.steps.half_width_ms = steps->number("half_width_ms");
+  d.steps.median_ms = steps->number("median_ms");
+  d.steps.p90_ms = steps->number("p90_ms");
+  d.steps.p99_ms = steps->number("p99_ms");
+  d.steps.samples_per_step = steps->number("samples_per_step");
+  d.steps.is_inferred = steps->number("inferred") == 1;
+  if (const Fact* loader = facts.find("loader.summary")) d.steps.loader_workers = loader->number("workers");
+  if (const Fact* throughput = facts.find("throughput.summary")) {
+    d.steps.samples_per_s = throughput->number("samples_per_s");
+    d.steps.tokens_per_s = throughput->number("tokens_per_s");
+  }
+  const Fact* parts = facts.find("breakdown.parts");
+  if (parts == nullptr) return;
+  Breakdown& b = d.steps.breakdown;
+  b.data_wait = parts->number("data_wait");
+  b.forward = parts->number("forward");
+  b.backward = parts->number("backward");
+  b.optimizer = parts->number("optimizer");
+  b.communication = parts->number("communication");
+  b.checkpoint = parts->number("checkpoint");
+  b.gc = parts->number("gc");
+  b.evaluation = parts->number("evaluation");
+  b.compile = parts->number("compile");
+  b.hook = parts->number("hook");
+  b.other = parts->number("other");
+}
+
+// What was seen although it does not suffice for an answer.
+std::vector<std::string> seen_words(const FactTable& facts, const AnalysisDocument& d) {
+  std::vector<std::string> seen;
+  if (d.steps.mean_ms) {
+    std::string text = format("{} steps of {} ms", d.steps.count, figure(*d.steps.mean_ms));
+    if (d.steps.breakdown.data_wait)
+      text += format(", {} % of it waiting for data", figure(*d.steps.breakdown.data_wait));
+    seen.push_back(text);
+  }
+  if (const Fact* cores = facts.find("core_use.summary")) {
+    const auto busy = cores->number("busy_pct");
+    const auto usable = cores->number("usable_cores");
+    if (busy && usable) seen.push_back(format("{} cores at {} %", figure(*usable), figure(*busy)));
+    const auto full = cores->number("full_share_pct");
+    const auto hottest = cores->number("hottest_core_pct");
+    if (full && *full >= 50) {
+      seen.push_back(format("all cores full {} % of the time", figure(*full)));
+    } else if (hottest && busy && *hottest >= 85 && *busy <= 60) {
+      seen.push_back(format("{} full", cores->text("hottest_core").value_or("one core")));
+    }
+    if (const Fact* thread = facts.find("core_use.thread");
+        thread != nullptr && thread->number("busy_pct").value_or(0) >= 85) {
+      seen.push_back(format("thread '{}' of {} at {} %", thread->text("thread").value_or("?"),
+                            thread->text("process").value_or("?"), figure(*thread->number("busy_pct"))));
+    }
+  }
+  return seen;
+}
+
+double left_to_win(const Breakdown& b) {
+  double sum = 0;
+  for (const auto& part : {b.data_wait, b.communication, b.checkpoint, b.gc, b.evaluation, b.compile})
+    sum += part.value_or(0);
+  return std::min(sum, 100.0);
+}
+
+void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocument& d) {
+  for (const Doubt& doubt : outcome.cannot_tell) {
+    if (d.cannot_tell.size() < kReasonsMax) d.cannot_tell.push_back(doubt.because);
+  }
+  if (d.grade == "B") {
+    d.verdict = VerdictKind::kCannotTell;
+    d.cannot_tell.insert(d.cannot_tell.begin(), "no training step was seen: machine series only");
+    d.seen = seen_words(facts, d);
+    return;
+  }
+  if (d.steps.count < kStepsToJudge) {
+    d.verdict = VerdictKind::kTooShort;
+    d.seen = seen_words(facts, d);
+    return;
+  }
+  if (!d.findings.empty() && d.findings.front().explained_by.empty()) {
+    d.verdict = VerdictKind::kFinding;
+    return;
+  }
+  if (!d.cannot_tell.empty()) {
+    d.verdict = VerdictKind::kCannotTell;
+    d.seen = seen_words(facts, d);
+    return;
+  }
+  d.verdict = VerdictKind::kHealthy;
+  d.left_to_win_pct = left_to_win(d.steps.breakdown);
+  if (d.steps.breakdown.other && *d.steps.breakdown.other >= kOtherIsSaid) {
+    d.seen.push_back(
+        format("{} % of the step is code that is neither loading nor the model", figure(*d.steps.breakdown.other)));
+  }
+}
+
+void set_self(const FactTable& facts, AnalysisDocument& d) {
+  const Fact* self = facts.find("self.overhead");
+  if (self == nullptr) return;
+  d.self.overhead_pct_low = self->number("low_pct");
+  d.self.overhead_pct_high = self->number("high_pct");
+  d.self.hook_us_per_step = self->number("hook_us_per_step");
+}
+
+bool is_python(const ProcessInfo& process) {
+  if (process.has_hook) return true;
+  const std::string_view program = std::string_view(process.command).substr(0, process.command.find(' '));
+  return program.substr(program.rfind('/') + 1).starts_with("python");
+}
+
+HookCoverage coverage(const std::vector<ProcessInfo>& processes) {
+  HookCoverage out;
+  std::map<std::string, int> reasons;
+  for (const ProcessInfo& process : processes) {
+    if (!is_python(process)) continue;
+    ++out.python_processes;
+    if (process.has_hook) {
+      ++out.hooked;
+    } else {
+      ++reasons[process.hook_absent_reason.empty() ? "the reason is not known" : process.hook_absent_reason];
+    }
+  }
+  int most = 0;
+  for (const auto& [reason, count] : reasons) {
+    if (count > most) out.because = reason;
+    most = std::max(most, count);
+  }
+  return out;
+}
+
+void add_losses(const std::vector<Loss>& losses, std::map<std::string, Loss>& sums) {
+  for (const Loss& loss : losses) {
+    if (loss.count == 0) continue;
+    const auto [found, is_new] = sums.try_emplace(loss.counter, loss);
+    if (!is_new) found->second.count += loss.count;
+  }
+}
+
+}  // namespace
+
+AnalysisDocument make_document(const RunInfo& run, const FactTable& facts, const RulesOutcome& outcome) {
+  AnalysisDocument d;
+  d.run_id = run.id;
+  d.run_name = run.name;
+  d.attempts = run.attempt;
+  d.status = run.status;
+  d.price = run.price;
+  d.grade = facts.find("steps.summary") != nullptr ? "A" : "B";
+  if (const Fact* software = facts.find("job.software")) d.has_gpu = software->number("gpu") == 1;
+  set_steps(facts, d);
+  set_self(facts, d);
+  d.findings = outcome.findings;
+  for (Finding& finding : d.findings) {
+    if (finding.lost_s && run.price) finding.money = money_for(*finding.lost_s, *run.price);
+  }
+  d.rules_run = outcome.run;
+  for (const SkippedRule& rule : outcome.not_run) d.rules_not_run.push_back({rule.rule, rule.missing});
+  decide(facts, outcome, d);
+  return d;
+}
+
+struct LiveAnalysis::State {
+  State(std::vector<std::unique_ptr<RunReader>> run_readers, RuleSettings rule_settings)
+      : readers(std::move(run_readers)),
+        settings(std::move(rule_settings)),
+        analysis(readers.front()->info(), all_analyzers()) {}
+  std::vector<RecordingReader*> recordings() const {
+    std::vector<RecordingReader*> out;
+    for (const auto& reader : readers) {
+      for (const auto& recording : reader->recordings()) out.push_back(recording.get());
+    }
+    return out;
+  }
+
+  std::vector<std::unique_ptr<RunReader>> readers;
+  RuleSettings settings;
+  RunAnalysis analysis;
+  std::vector<Loss> stored_losses;
+};
+
+LiveAnalysis::LiveAnalysis(std::unique_ptr<State> state) : state_(std::move(state)) {}
+LiveAnalysis::LiveAnalysis(LiveAnalysis&&) noexcept = default;
+LiveAnalysis& LiveAnalysis::operator=(LiveAnalysis&&) noexcept = default;
+LiveAnalysis::~LiveAnalysis() = default;
+
+Result<LiveAnalysis> LiveAnalysis::open(RunFolder folder, RuleSettings settings) {
+  std::vector<RunFolder> folders;
+  folders.push_back(std::move(folder));
+  return open(std::move(folders), std::move(settings));
+}
+
+Result<LiveAnalysis> LiveAnalysis::open(std::vector<RunFolder> folders, RuleSettings settings) {
+  HOTLAP_CHECK(!folders.empty());
+  std::vector<std::unique_ptr<RunReader>> readers;
+  for (RunFolder& folder : folders) {
+    HOTLAP_TRY_ASSIGN(RunReader reader, RunReader::open(std::move(folder)));
+    readers.push_back(std::make_unique<RunReader>(std::move(reader)));
+  }
+  return LiveAnalysis(std::make_unique<State>(std::move(readers), std::move(settings)));
+}
+
+Result<void> LiveAnalysis::refresh() {
+  for (const auto& reader : state_->readers) HOTLAP_TRY(reader->refresh());
+  const std::vector<RecordingReader*> recordings = state_->recordings();
+  std::map<std::string, Loss> losses;
+  for (RecordingReader* recording : recordings) {
+    const Result<std::vector<Loss>> stored = recording->read_losses();
+    if (stored.ok()) add_losses(*stored, losses);
+  }
+  state_->stored_losses.clear();
+  for (auto& [counter, loss] : losses) state_->stored_losses.push_back(std::move(loss));
+  return state_->analysis.advance(recordings);
+}
+
+void LiveAnalysis::finish() { state_->analysis.finish(); }
+
+const RunInfo& LiveAnalysis::info() const { return state_->readers.front()->info(); }
+
+std::int64_t LiveAnalysis::steps_seen() const {
+  const FactTable facts = state_->analysis.facts();
+  const Fact* steps = facts.find("steps.summary");
+  return steps == nullptr ? 0 : static_cast<std::int64_t>(steps->number("steady_count").value_or(0));
+}
+
+AnalysisDocument LiveAnalysis::document() const {
+  const RunInfo& run = info();
+  const FactTable facts = state_->analysis.facts();
+  const RulesOutcome outcome = run_rules(all_rules(), facts, state_->settings);
+  AnalysisDocument d = make_document(run, facts, outcome);
+
+  std::set<std::string> nodes;
+  std::optional<std::int64_t> from_ns;
+  std::optional<std::int64_t> to_ns;
+  for (RecordingReader* recording : state_->recordings()) {
+    nodes.insert(recording->info().node);
+    const Result<TimeRange> extent = recording->extent();
+    if (!extent.ok() || extent->from_ns > extent->to_ns) continue;
+    from_ns = std::min(from_ns.value_or(extent->from_ns), extent->from_ns);
+    to_ns = std::max(to_ns.value_or(extent->to_ns), extent->to_ns);
+  }
+  d.nodes = std::max<std::int64_t>(static_cast<std::int64_t>(nodes.size()), 1);
+  if (run.start_wall_ns >= 0 && run.end_wall_ns >= run.start_wall_ns) {
+    d.duration_s = static_cast<double>(run.end_wall_ns - run.start_wall_ns) / static_cast<double>(kNsPerS);
+  } else if (from_ns && to_ns) {
+    d.duration_s = static_cast<double>(*to_ns - *from_ns) / static_cast<double>(kNsPerS);
+  }
+  if (const Fact* cores = facts.find("core_use.summary"); cores != nullptr && d.duration_s) {
+    if (const auto usable = cores->number("usable_cores")) d.cpu_hours = *usable * *d.duration_s / kSecondsPerHour;
+  }
+  d.hook = coverage(state_->analysis.processes());
+  if (d.grade == "B" && !d.hook.because.empty()) d.cannot_tell.push_back(d.hook.because);
+
+  std::map<std::string, Loss> losses;
+  add_losses(state_->stored_losses, losses);
+  add_losses(state_->analysis.losses(), losses);
+  for (auto& [counter, loss] : losses) d.losses.push_back(std::move(loss));
+  d.previous = compare_with_previous(state_->readers.front()->folder(), d);
+  d.verdict_text = verdict_text(d);
+  return d;
+}
+
+Result<AnalysisDocument> analyze_run(const RunFolder& folder, const RuleSettings& settings) {
+  HOTLAP_TRY_ASSIGN(LiveAnalysis analysis, LiveAnalysis::open(folder, settings));
+  HOTLAP_TRY(analysis.refresh());
+  analysis.finish();
+  return analysis.document();
+}
+
+Result<void> write_verdict(const RunFolder& folder, const AnalysisDocument& document) {
+  std::string text = document.verdict_text + "\n";
+  for (const std::string& line : footer_lines(document)) text += line + "\n";
+  HOTLAP_TRY(folder.write_text("verdict.txt", text));
+  return folder.write_text("verdict.json", to_json(document));
+}
+
+std::string verdict_identity(const AnalysisDocument& d) {
+  std::string text(to_string(d.verdict));
+  if (d.verdict != VerdictKind::kFinding || d.findings.empty()) return text;
+  text += " " + d.findings.front().id() + " " + d.findings.front().cause;
+  for (const Advice& advice : d.findings.front().advice) text += " " + advice.change;
+  return text;
+}
+
+}  // namespace hotlap
