@@ -107,7 +107,7 @@ Result<int> run(const Args& args, Streams& streams) {
 
 extern constinit const CommandSpec command_analyze{
     .name = "analyze",
-    .summary = "Verdict, step times and all findings of a run.",
+    .summary = "Print verdict, step times and all findings of a run.",
     .example = "hotlap analyze last --json",
     .help = "Several runs are taken together as one: nodes that recorded apart.",
     .flags = kFlags,

@@ -94,7 +94,7 @@ Result<int> run(const Args& args, Streams& streams) {
 
 extern constinit const CommandSpec command_compare{
     .name = "compare",
-    .summary = "Two runs beside each other: step times with intervals, predicted against reached.",
+    .summary = "Compare two runs: step times with intervals, predicted against reached.",
     .example = "hotlap compare",
     .help = "Without runs: the last two of the same script. Refuses where step times do not mean the same.",
     .flags = kFlags,

@@ -45,7 +45,7 @@ Result<int> run(const Args& args, Streams& streams) {
 
 extern constinit const CommandSpec command_why{
     .name = "why",
-    .summary = "What holds a run back, what to change, and what it gains.",
+    .summary = "Say what holds a run back, what to change, and what it gains.",
     .example = "hotlap why last",
     .help = "Works on a run that is still going on as well. How to read the answer: docs/guide/verdicts.md.",
     .flags = kFlags,
