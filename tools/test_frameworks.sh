@@ -1,30 +1,28 @@
 #!/bin/bash
-# The hook under a current PyTorch, Lightning, Transformers and Accelerate: installs them from PyPI into build/frameworks
-# (once; about 6 GB, since PyTorch brings its GPU libraries), then runs the tests of the hook with that Python.
+# The hook with current PyTorch, Lightning, Transformers and Accelerate: makes a virtual environment with them (about 7 GB,
+# once) and runs tests/frameworks in it. Usage: tools/test_frameworks.sh [pytest arguments]
+#
+#   HOTLAP_FRAMEWORKS_VENV   where the environment is or shall be (default build/frameworks)
+#   HOTLAP_FRAMEWORKS_PYTHON the Python it is made with (default: the newest of python3.13 … python3.10, python3)
 set -euo pipefail
 cd "$(dirname "$0")/.."
-say() { printf 'frameworks: %s\n' "$*"; }
+venv=${HOTLAP_FRAMEWORKS_VENV:-build/frameworks}
 
-venv=build/frameworks
-packages=(torch numpy pytest lightning transformers accelerate)
-if [ ! -e $venv/installed ]; then
-  dpkg-query -W python3-venv >/dev/null 2>&1 || { say "python3-venv is not installed: tools/setup.sh --developer"; exit 1; }
-  say "installing ${packages[*]} (several minutes)"
-  /usr/bin/python3 -m venv $venv
-  $venv/bin/pip install -q "${packages[@]}" || { say "PyPI did not give all of them"; exit 1; }
-  touch $venv/installed
+find_python() {
+  local name
+  for name in ${HOTLAP_FRAMEWORKS_PYTHON:-python3.13 python3.12 python3.11 python3.10 python3}; do
+    if "$name" -c 'import venv, ctypes, sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+      command -v "$name"
+      return
+    fi
+  done
+  echo "no Python 3.10 or newer with venv: apt-get install python3-venv" >&2
+  return 1
+}
+
+if [ ! -x "$venv/bin/python" ] || ! "$venv/bin/python" -c 'import torch, lightning, transformers, accelerate, pytest' 2>/dev/null; then
+  echo "installing torch, lightning, transformers and accelerate into $venv"
+  "$(find_python)" -m venv "$venv"
+  "$venv/bin/python" -m pip install -q torch numpy pytest lightning transformers accelerate setuptools
 fi
-$venv/bin/python - <<'PY'
-import importlib.metadata
-import platform
-names = ("torch", "lightning", "transformers", "accelerate")
-print("frameworks:", "python", platform.python_version(), *(f"{n} {importlib.metadata.version(n)}" for n in names))
-PY
-
-folders=()
-for folder in tests/hook tests/frameworks tests/e2e; do
-  [ -n "$(find $folder -name 'test_*.py' -print -quit 2>/dev/null)" ] && folders+=("$folder")
-done
-[ ${#folders[@]} -gt 0 ] || { say "there are no tests of the hook yet"; exit 1; }
-HOTLAP=$PWD/build/dev/hotlap HOTLAP_SOURCE_DIR=$PWD HOTLAP_TEST_PYTHON=$PWD/$venv/bin/python PYTHONPATH=$PWD/python/src \
-  $venv/bin/python -B -m pytest -q -p no:cacheprovider "${folders[@]}" "$@"
+exec "$venv/bin/python" -B -m pytest -q -p no:cacheprovider tests/frameworks "$@"

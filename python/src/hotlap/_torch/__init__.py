@@ -34,12 +34,11 @@ def attach(torch):
             recorder.info("hook.adapter_failed", {"area": area, "error": "%s: %s" % (type(error).__name__, error)})
     recorder.info("torch", {"version": str(torch.__version__), "cuda": getattr(torch.version, "cuda", None),
                             "hip": getattr(torch.version, "hip", None), "threads": torch.get_num_threads()})
-    skip_own_code(torch)
 
 
-def skip_own_code(torch):
-    """Tells dynamo never to compile our frames: a collector callback may run inside anything."""
-    skip = getattr(getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None), "skip_code", None)
+def skip_own_code(dynamo):
+    """Tells dynamo never to compile our frames (what they call it may): they run inside everything."""
+    skip = getattr(dynamo.eval_frame, "skip_code", None) or getattr(dynamo.decorators, "skip_code", None)
     if skip is None:
         return
     for name, module in list(sys.modules.items()):

@@ -28,9 +28,7 @@ def attach(dynamo):
     wrap_compile(dynamo.convert_frame, recorder, core, roots)
     if not core.settled:
         roots.begin()
-    import sys
-
-    skip_own_code(sys.modules["torch"])
+    skip_own_code(dynamo)
 
 
 def wrap_optimized(optimized, roots):

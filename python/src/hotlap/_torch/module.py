@@ -14,6 +14,22 @@ DISCOVERY_CALLS_MAX = 5_000   # root calls until the search ends even where no s
 RESTARTS_MAX = 8
 
 
+def capture_check(torch):
+    """Whether a CUDA graph is being captured: what runs then is no step. None where there is no CUDA to ask."""
+    raw = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None)
+    if raw is None or not (getattr(torch.version, "cuda", None) or getattr(torch.version, "hip", None)):
+        return None
+    cuda = torch.cuda
+
+    def capturing():
+        try:
+            return cuda._initialized and raw()  # never the first call into CUDA
+        except Exception:
+            return False
+
+    return capturing
+
+
 class Roots:
     """The classes whose instances are called by the program itself, and the search for them."""
 
@@ -23,8 +39,7 @@ class Roots:
         self.recorder, self.core = recorder, core
         self.is_compiling = is_compiling_of(torch)
         self.is_grad_enabled = torch.is_grad_enabled
-        with_gpu = getattr(torch.version, "cuda", None) or getattr(torch.version, "hip", None)
-        self.capturing = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None) if with_gpu else None
+        self.capturing = capture_check(torch)
         self.classes = set()
         self.calls = 0
         self.searching = False
