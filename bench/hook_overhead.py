@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What the hook costs in a training process, measured inside one job by shadow blocks.
 
-Runs a small PyTorch loop with HOTLAP_SHADOW: the hook is on or off in random blocks of steps of one and the same process,
-so that load from elsewhere hits both alike. Prints microseconds per step (difference of the medians of the blocks' mean
+Runs a small PyTorch loop with HOTLAP_SHADOW: the hook is on or off in random blocks of steps of one process, so
+that load from elsewhere hits both alike. Prints microseconds per step (difference of the medians of the blocks' mean
 step times, with a bootstrap interval), the share of the step, and what the hook says of itself.
 
     /usr/bin/python3 bench/hook_overhead.py [--steps 12000] [--width 64] [--workers 0] [--block 50] [--json]
@@ -72,7 +72,8 @@ def run(args):
         environ = dict(os.environ, HOTLAP_RING_DIR=folder, HOTLAP_RUN_ID="0" * 26, HOTLAP_SHADOW=str(args.block),
                        HOTLAP_RING_BYTES=str(4 << 20), PYTHONPATH=str(PACKAGE / "hotlap" / "_bootstrap"))
         environ.pop("HOTLAP", None)
-        job = subprocess.Popen([args.python, "-c", JOB, str(args.steps), str(args.width), str(args.workers)], env=environ)
+        command = [args.python, "-c", JOB, str(args.steps), str(args.width), str(args.workers)]
+        job = subprocess.Popen(command, env=environ)
         path = pathlib.Path(folder)
         records, ring = [], None
         while True:
@@ -117,8 +118,9 @@ def main():
     if args.json:
         print(json.dumps(result))
     else:
-        print("step %(step_us)s us; hook %(hook_us_per_step)s us per step %(interval_us)s, %(share_pct)s %%; it says of itself "
-              "%(self_measured_us)s us; %(blocks_on)s blocks on, %(blocks_off)s off; dropped %(dropped)s, errors %(errors)s"
+        print("step %(step_us)s us; hook %(hook_us_per_step)s us per step %(interval_us)s, %(share_pct)s %%; it "
+              "says of itself %(self_measured_us)s us; %(blocks_on)s blocks on, %(blocks_off)s off; "
+              "dropped %(dropped)s, errors %(errors)s"
               % result)
     return 0
 

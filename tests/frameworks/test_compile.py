@@ -47,7 +47,8 @@ CASES = {
         "train(f, optimizer.step, 2)", 11, False),
     "the optimizer": ("train(model, torch.compile(optimizer.step, backend='aot_eager'), 6)", 6, True),
     "the whole step": (
-        "@torch.compile(backend='aot_eager')\ndef whole():\n    optimizer.zero_grad()\n    loss = loss_of(model(x), y)\n"
+        "@torch.compile(backend='aot_eager')\ndef whole():\n    optimizer.zero_grad()\n"
+        "    loss = loss_of(model(x), y)\n"
         "    loss.backward()\n    optimizer.step()\n    return loss\nfor _ in range(6):\n    say(whole())", 6, False),
 }
 

@@ -196,7 +196,8 @@ dist.destroy_process_group()
             ring_dir = pathlib.Path(name) if hooked else None
             port = free_port()
             ranks = [subprocess.Popen(
-                ["/usr/bin/python3", str(program.path)], cwd=str(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                ["/usr/bin/python3", str(program.path)], cwd=str(tmp_path), stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 env=environment(ring_dir, {"RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": "2",
                                            "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})) for r in range(2)]
             results = [p.communicate(timeout=120) for p in ranks]
@@ -353,11 +354,16 @@ def test_run_as_a_module(tmp_path):
     assert ran.code == 3 and len(steps(ran.main())) == 5
 
 
+def make_venv(folder):
+    command = ["/usr/bin/python3", "-m", "venv", "--system-site-packages", "--without-pip", str(folder)]
+    subprocess.run(command, check=True)
+
+
 @pytest.fixture(scope="module")
 def venv(tmp_path_factory):
     """A virtual environment that sees Debian's torch and has what the wheel installs."""
     folder = tmp_path_factory.mktemp("venv")
-    subprocess.run(["/usr/bin/python3", "-m", "venv", "--system-site-packages", "--without-pip", str(folder)], check=True)
+    make_venv(folder)
     site = next((folder / "lib").glob("python3*/site-packages"))
     os.symlink(SOURCE / "hotlap", site / "hotlap")
     autoload = (ROOT / "tools" / "make_dist.py").read_text()
@@ -375,7 +381,7 @@ def test_a_virtual_environment_with_the_wheel(tmp_path, venv, flags):
 
 
 def test_a_virtual_environment_without_it_sees_pythonpath(tmp_path):
-    subprocess.run(["/usr/bin/python3", "-m", "venv", "--system-site-packages", "--without-pip", str(tmp_path / "v")], check=True)
+    make_venv(tmp_path / "v")
     ran = Program(tmp_path, ENDS % "sys.exit(3)").run(python=str(tmp_path / "v" / "bin" / "python"))
     assert ran.code == 3 and len(steps(ran.main())) == 5
 

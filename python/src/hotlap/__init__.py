@@ -8,15 +8,25 @@
 
 Steps, data loading, forward, backward and optimizer of PyTorch are seen without any of this.
 """
+from __future__ import annotations
+
 import os as _os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # nothing is imported for it at run time
+    from types import TracebackType
+    from typing import Any, Callable, TypeVar
+
+
+    Function = TypeVar("Function", bound=Callable[..., Any])
 
 __version__ = "0.1.0"
 __all__ = ["attach", "count", "recorded", "span", "step"]
 
-_parts = None  # (recorder, core) once asked for; False: not recorded
+_parts: Any = None  # (recorder, core) once asked for; False: not recorded
 
 
-def _recorder():
+def _recorder() -> Any:
     global _parts
     if _parts is None:
         _parts = False
@@ -30,15 +40,15 @@ def _recorder():
     return _parts
 
 
-def recorded():
+def recorded() -> bool:
     """Whether what this process marks is recorded."""
     found = _recorder()
     return bool(found) and not found[0].off
 
 
-def step():
+def step() -> None:
     """Marks the end of a training step. From the first call on, only these calls count as steps."""
-    found = _parts if _parts is not None else _recorder()
+    found = _recorder()
     if found:
         try:
             from hotlap._record import now
@@ -50,9 +60,9 @@ def step():
             found[0].failed()
 
 
-def count(name, value):
+def count(name: str, value: float) -> None:
     """Records a number under a name. A tensor on an accelerator is left out: reading it would wait for the device."""
-    found = _parts if _parts is not None else _recorder()
+    found = _recorder()
     if not found:
         return
     recorder, core = found
@@ -77,21 +87,21 @@ class span:  # noqa: N801  used like a function
 
     __slots__ = ("_name", "_start")
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self._name = name
         self._start = 0
 
-    def __enter__(self):
-        found = _parts if _parts is not None else _recorder()
+    def __enter__(self) -> span:
+        found = _recorder()
         if found:
             from hotlap._record import now
 
             self._start = now()
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: type[BaseException] | BaseException | TracebackType | None) -> None:
         if self._start:
-            recorder, core = _parts
+            recorder, core = _recorder()
             try:
                 from hotlap._record import now
 
@@ -99,22 +109,21 @@ class span:  # noqa: N801  used like a function
             except Exception:
                 recorder.failed()
             self._start = 0
-        return False
 
-    def __call__(self, function):
+    def __call__(self, function: Function) -> Function:
         import functools
 
         name = self._name
 
         @functools.wraps(function)
-        def wrapped(*args, **kwargs):
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
             with span(name):
                 return function(*args, **kwargs)
 
-        return wrapped
+        return wrapped  # type: ignore[return-value]
 
 
-def attach():
+def attach() -> bool:
     """Attaches to frameworks that are already imported; for notebooks. True when the program is recorded."""
     try:
         from hotlap import _hook

@@ -1,4 +1,4 @@
-"""What the wheel's hotlap_autoload.pth imports when HOTLAP_RING_DIR is set: the hook where PYTHONPATH does not reach."""
+"""What the wheel's hotlap_autoload.pth imports when HOTLAP_RING_DIR is set: for where PYTHONPATH does not reach."""
 import sys
 
 try:

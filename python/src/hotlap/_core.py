@@ -1,10 +1,10 @@
 """What the adapters see becomes steps, waits, phases and epochs: the state machine of the training thread.
 
 Adapters only append tuples to `events` (cheap, any thread) and call tick() at the end of a step or a wait; drain() then
-works them off in order. A step ends with the optimizer: a group of optimizer.step() calls in which none appears twice (two
-optimizers that take turns in one iteration are one step; gradient accumulation is one step because backward does not
-count). Programs that call hotlap.step() decide for themselves; where no optimizer was made, a batch of the loader is a
-step.
+works them off in order. A step ends with the optimizer: a group of optimizer.step() calls in which none appears twice
+(two optimizers that take turns in one iteration are one step; gradient accumulation is one step because backward does
+not count). Programs that call hotlap.step() decide for themselves; where no optimizer was made, a batch of the loader
+is a step.
 """
 import sys
 import time
@@ -75,7 +75,7 @@ class Core:
         self.forwards = self.forwards_ever = 0
         self.backwards = self.backwards_ever = 0
         self.after_backward_ns = self.gap_end_ns = 0
-        self.nested = []        # (start, duration) of forwards and backwards in this step: an optimizer's closure calls them
+        self.nested = []        # (start, duration) of forwards and backwards in this step, for an optimizer's closure
         self.evaluating = False
         self.eval_start = self.eval_last = self.eval_batches = 0
         self.eval_mode_trains = False
@@ -312,10 +312,10 @@ class Core:
             return
         if not self.loader_unknown_said:
             self.loader_unknown_said = True
-            self.recorder.info("loader", {"known": False, "text": "loader unknown: the gap before forward counts as wait"})
+            self.recorder.info("loader", {"known": False, "text": "loader unknown: the gap before forward counts"})
         self.gap_end_ns = start
-        self.span(_wire.DATA_WAIT, begin, start - begin, self.recorder.name("before forward (loader unknown)"), self.index,
-                  -1, -1, _wire.WAIT_BEFORE_FORWARD)
+        name = self.recorder.name("before forward (loader unknown)")
+        self.span(_wire.DATA_WAIT, begin, start - begin, name, self.index, -1, -1, _wire.WAIT_BEFORE_FORWARD)
 
     def backward(self, event):
         _, start, end = event
@@ -377,7 +377,7 @@ class Core:
     # ---- steps ----
 
     def optimizer(self, event):
-        """optimizer.step() returned (or the gradient scaler left it out). What its closure called is not its own time."""
+        """optimizer.step() returned (or the scaler left it out). What its closure called is not its own time."""
         _, start, end, key, skipped = event
         if self.evaluating:
             self.switch(False, start)

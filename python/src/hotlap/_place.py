@@ -1,4 +1,4 @@
-"""Who this process is: role, rank and attempt, from every launcher's environment and from the framework once it knows."""
+"""Who this process is: role, rank and attempt, from every launcher's environment and from the framework."""
 import os
 import sys
 

@@ -1,8 +1,8 @@
 """This process's records on their way into its ring: names, packing, one frame at a time, drop and count.
 
-Records are packed bytes in a bounded deque (its append is atomic, so any thread may add), and flush() makes one frame of
-them; whoever finds the flush taken leaves his records to the other. The ring is opened with the first flush. After fork
-the child starts over with a ring of its own.
+Records are packed bytes in a bounded deque (its append is atomic, so any thread may add), and flush() makes one frame
+of them; whoever finds the flush taken leaves his records to the other. The ring is opened with the first flush. After
+fork the child starts over with a ring of its own.
 """
 import json
 import os
@@ -198,7 +198,8 @@ class Recorder:
                 frame = error.__traceback__
                 while frame is not None and frame.tb_next is not None:
                     frame = frame.tb_next
-                place = "%s:%d" % (os.path.basename(frame.tb_frame.f_code.co_filename), frame.tb_lineno) if frame else ""
+                file = os.path.basename(frame.tb_frame.f_code.co_filename) if frame else ""
+                place = "%s:%d" % (file, frame.tb_lineno if frame else 0)
                 self.info("hook.error", {"type": type(error).__name__, "text": str(error)[:200], "at": place})
             if self.errors >= ERRORS_MAX and not self.off:
                 self.turn_off("hook-failed", "%d errors of its own" % self.errors)

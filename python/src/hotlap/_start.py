@@ -1,7 +1,7 @@
 """The first steps of the hook in a Python process: is it wanted, say that it is here, wait for frameworks.
 
 Runs in every Python process of a job, so it imports nothing that the interpreter has not loaded and costs about a
-millisecond. Environment (set by `hotlap run`): HOTLAP_RING_DIR, the private folder of rings; HOTLAP=0 turns the hook off.
+millisecond. Environment (set by `hotlap run`): HOTLAP_RING_DIR, the private folder of rings; HOTLAP=0 turns it off.
 """
 import os
 import sys
@@ -120,7 +120,7 @@ class Finder:
         return None
 
     def find_own(self, path):
-        """This package under its name, unless the program has another module called hotlap: that one is the program's."""
+        """This package under its name, unless the program has another module called hotlap: that one goes first."""
         found = self.ask_others("hotlap", path, None)
         if found is not None:
             folders = found.submodule_search_locations or ()

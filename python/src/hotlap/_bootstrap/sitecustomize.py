@@ -1,7 +1,7 @@
 """Found by Python at start because `hotlap run` puts this folder first on PYTHONPATH.
 
-Starts the hook, then gives way to the sitecustomize that this one hides, as if this folder were not there. Lean: it runs
-in every Python process of a job.
+Starts the hook, then gives way to the sitecustomize that this one hides, as if this folder were not there. Lean: it
+runs in every Python process of a job.
 """
 import sys
 

@@ -1,4 +1,4 @@
-"""PyTorch, 1.13 to current: attaches the adapters, one file per area. Nothing of torch is imported here: it hands itself in.
+"""PyTorch, 1.13 to current: attaches the adapters, one file per area. Nothing of torch is imported here.
 
 Rules for every wrapper in this folder: a wrapped function runs exactly once and its result or exception passes
 unchanged, without our frame in the traceback; what we do around it is inside try; code of ours is never compiled

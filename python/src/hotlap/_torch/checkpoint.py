@@ -25,7 +25,8 @@ def attach_area(torch, recorder, core):
 
 
 def record(recorder, core, start, end, size, is_load):
-    core.note_span(_wire.CHECKPOINT, start, end, recorder.name("torch.load" if is_load else "torch.save"), size, int(is_load))
+    name = recorder.name("torch.load" if is_load else "torch.save")
+    core.note_span(_wire.CHECKPOINT, start, end, name, size, int(is_load))
 
 
 def wrap_save(torch, recorder, core):

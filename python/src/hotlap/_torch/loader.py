@@ -84,7 +84,7 @@ class Loaders:
 
 
 def queue_depth(iterator):
-    """Batches that are ready: in the result queue, or arrived before their turn. -1 where torch keeps them elsewhere."""
+    """Batches that are ready: in the result queue, or arrived before their turn. -1: torch keeps them elsewhere."""
     try:
         ready = iterator._data_queue.qsize()
         for info in iterator._task_info.values():

@@ -65,8 +65,8 @@ def wrapped_step(plain_step, core, is_compiling):
     def step(self, *args, **kwargs):
         if is_compiling is not None and is_compiling():
             return plain_step(self, *args, **kwargs)
-        mine = (
-            (get_ident() == core.thread and core.thread_rank == BY_UPDATE) or core.is_training_thread(BY_UPDATE)) and not core.optimizer_depth
+        mine = not core.optimizer_depth and (
+            (get_ident() == core.thread and core.thread_rank == BY_UPDATE) or core.is_training_thread(BY_UPDATE))
         start = now()
         try:
             if not mine:
@@ -90,7 +90,7 @@ def wrapped_step(plain_step, core, is_compiling):
 
 
 def wrap_scaler(scaler, core):
-    """GradScaler.step(optimizer) leaves optimizer.step() out when gradients are not finite: a step without an update."""
+    """GradScaler.step(optimizer) leaves optimizer.step() out when gradients are not finite: no update."""
     plain_step = scaler.step
 
     @functools.wraps(plain_step)

@@ -29,7 +29,8 @@ def wrapped(plain, name, path_index, is_load, recorder, core):
         if not core.busy & OFF:
             try:
                 path = args[path_index] if len(args) > path_index else kwargs.get("filename")
-                core.note_span(_wire.CHECKPOINT, start, now(), recorder.name("safetensors." + name), size_of(path), is_load)
+                text = recorder.name("safetensors." + name)
+                core.note_span(_wire.CHECKPOINT, start, now(), text, size_of(path), is_load)
             except Exception:
                 recorder.failed()
         return result
