@@ -14,6 +14,7 @@ sys.path.insert(0, str(SOURCE))
 
 from hotlap import _wire as w
 
+PYTHON = os.environ.get("HOTLAP_TEST_PYTHON") or "/usr/bin/python3"  # Debian's: its torch is meant
 RUN_ID = "01J0000000000000000000TEST"
 
 # What most programs of the tests begin with. Losses are printed to the last bit.
@@ -91,7 +92,7 @@ class Program:
     def command(self, python, flags, arguments):
         return [python, *flags, str(self.path), *arguments]
 
-    def run(self, python="/usr/bin/python3", flags=(), arguments=(), env=None, compare=True, timeout=120, command=None):
+    def run(self, python=PYTHON, flags=(), arguments=(), env=None, compare=True, timeout=120, command=None):
         """Runs it with the hook, and before that without it, and compares what can be seen from outside."""
         command = command or self.command(python, flags, arguments)
         plain = execute(command, self.folder, None, env, timeout) if compare else None

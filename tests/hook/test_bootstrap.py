@@ -2,13 +2,11 @@
 import os
 import pathlib
 import subprocess
-import sys
 import tempfile
 
 import pytest
-from harness import BOOTSTRAP, SOURCE, Program, execute, w
+from harness import BOOTSTRAP, PYTHON, SOURCE, Program, execute, w
 
-PYTHONS = ["/usr/bin/python3"] + [p for p in (sys.executable,) if p != "/usr/bin/python3"]
 MARKS = """
 import hotlap
 for _ in range(3):
@@ -43,7 +41,7 @@ except Exception as error:
 
 
 def test_no_other_sitecustomize(tmp_path):
-    subprocess.run([PYTHONS[0], "-m", "venv", "--without-pip", str(tmp_path / "v")], check=True)
+    subprocess.run([PYTHON, "-m", "venv", "--without-pip", str(tmp_path / "v")], check=True)
     body = """
 import sys
 print("sitecustomize" in sys.modules)
@@ -98,7 +96,7 @@ print(type(torch.__loader__).__name__, len(pkgutil.get_data("torch", "__init__.p
 
 def marks(tmp_path, ring_dir, env=None):
     program = Program(tmp_path, MARKS, prelude="")
-    return execute(["/usr/bin/python3", str(program.path)], tmp_path, ring_dir, env)
+    return execute([PYTHON, str(program.path)], tmp_path, ring_dir, env)
 
 
 def test_a_folder_that_is_not_ours_alone_is_not_used(tmp_path):
@@ -118,7 +116,7 @@ def test_a_ring_that_cannot_be_allocated_says_why(tmp_path):
     small = tmp_path / "small"
     small.mkdir()
     command = ("mount -t tmpfs -o size=64k,mode=700 none %s && %s && ls %s && cat %s/*.off" %
-               (small, "PYTHONPATH=%s HOTLAP_RING_DIR=%s /usr/bin/python3 -c '%s'" % (BOOTSTRAP, small, MARKS.strip()),
+               (small, "PYTHONPATH=%s HOTLAP_RING_DIR=%s %s -c '%s'" % (BOOTSTRAP, small, PYTHON, MARKS.strip()),
                 small, small))
     done = subprocess.run(["unshare", "-m", "sh", "-c", command], capture_output=True, text=True)
     if "unshare" in done.stderr or "mount:" in done.stderr:
@@ -137,7 +135,7 @@ with hotlap.span("y"):
     pass
 print(hotlap.recorded(), hotlap.attach())
 """, prelude="")
-    assert execute(["/usr/bin/python3", str(program.path)], tmp_path, None, {"PYTHONPATH": str(SOURCE)}) == (
+    assert execute([PYTHON, str(program.path)], tmp_path, None, {"PYTHONPATH": str(SOURCE)}) == (
         0, "False False\n", "")
 
 

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 
 import pytest
-from harness import PRELUDE, ROOT, SOURCE, Program, collect, environment, steps, w
+from harness import PRELUDE, PYTHON, ROOT, SOURCE, Program, collect, environment, steps, w
 
 pytest.importorskip("torch")
 
@@ -196,7 +196,7 @@ dist.destroy_process_group()
             ring_dir = pathlib.Path(name) if hooked else None
             port = free_port()
             ranks = [subprocess.Popen(
-                ["/usr/bin/python3", str(program.path)], cwd=str(tmp_path), stdout=subprocess.PIPE,
+                [PYTHON, str(program.path)], cwd=str(tmp_path), stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=environment(ring_dir, {"RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": "2",
                                            "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})) for r in range(2)]
@@ -350,12 +350,12 @@ def test_run_as_a_module(tmp_path):
     package = tmp_path / "trainer"
     Program(package, ENDS % "sys.exit(3)", name="__main__.py")
     (package / "__init__.py").write_text("")
-    ran = Program(tmp_path, "", prelude="").run(command=["/usr/bin/python3", "-m", "trainer"])
+    ran = Program(tmp_path, "", prelude="").run(command=[PYTHON, "-m", "trainer"])
     assert ran.code == 3 and len(steps(ran.main())) == 5
 
 
 def make_venv(folder):
-    command = ["/usr/bin/python3", "-m", "venv", "--system-site-packages", "--without-pip", str(folder)]
+    command = [PYTHON, "-m", "venv", "--system-site-packages", "--without-pip", str(folder)]
     subprocess.run(command, check=True)
 
 
