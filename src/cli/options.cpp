@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "cost/price.h"
 #include "record/recorder.h"
+#include "rules/registry.h"
 #include "store/home.h"
 
 namespace hotlap {
@@ -39,7 +40,36 @@ Result<Config> config_of(const Args& args) {
   std::error_code unknown;
   places.working_directory = std::filesystem::current_path(unknown);
   places.file = args.text("--config").value_or("");
-  return load_config(places);
+  HOTLAP_TRY_ASSIGN(Config config, load_config(places));
+  HOTLAP_TRY(check_rules(config, all_rules()));
+  return config;
+}
+
+Result<void> check_rules(const Config& config, std::span<const RuleSpec* const> rules) {
+  std::vector<KnownRule> known;
+  for (const RuleSpec* rule : rules) {
+    KnownRule& one = known.emplace_back(KnownRule{.id = rule->id, .params = {}});
+    for (const ParamDesc& param : rule->params) one.params.push_back(param.name);
+  }
+  HOTLAP_TRY(check_rule_names(config, known));
+  for (const RuleSpec* rule : rules) {
+    const auto set = config.rules.find(rule->id);
+    if (set == config.rules.end()) continue;
+    // One by one, so that the message can name the line.
+    for (const auto& [param, setting] : set->second) {
+      const Result<Params> made = Params::make(rule->id, rule->params, {{param, setting.value}});
+      if (!made.ok()) return unusable(Error(made.error()).with_context(setting.where));
+    }
+  }
+  return {};
+}
+
+RuleSettings rule_settings(const Config& config) {
+  RuleSettings settings;
+  for (const auto& [rule, entries] : config.rules) {
+    for (const auto& [param, entry] : entries) settings[rule][param] = entry.value;
+  }
+  return settings;
 }
 
 Result<RunOptions> run_options(const Args& args, const Config& config) {

@@ -4,14 +4,21 @@
 #include "cli/command.h"
 #include "config/config.h"
 #include "record/run_plan.h"
+#include "rules/engine.h"
 
 namespace hotlap {
 
 inline constexpr FlagSpec kConfigFlag{
     .name = "--config", .type = FlagType::kText, .placeholder = "FILE", .help = "read FILE in place of ./hotlap.toml"};
 
-// The configuration for a command that has kConfigFlag.
+// The configuration for a command that has kConfigFlag. Rules and their parameters are checked: they exist, and take
+// these values.
 Result<Config> config_of(const Args& args);
+
+// kInvalidInput with file, line and key where it sets a rule, a parameter or a value that there is not.
+Result<void> check_rules(const Config& config, std::span<const RuleSpec* const> rules);
+// What the configuration sets of the rules, for the analysis.
+RuleSettings rule_settings(const Config& config);
 
 // For a command with the flags --name --interval --price --instance --no-hook --quiet. kInvalidInput before anything is
 // started: a price and an instance together, an instance that the catalogue lacks.

@@ -63,5 +63,32 @@ TEST(RunOptions, APriceThatCannotBeUsedIsWrongUse) {
   EXPECT_EQ(options({"--price", "0"}, "").error().code, ErrorCode::kInvalidInput);
 }
 
+constexpr std::array kParams{
+    ParamDesc{.name = "min_pct", .default_text = "5", .min = 0, .max = 100, .unit = "%", .help = "h"}};
+constexpr RuleSpec kRule{.id = "InputBound", .title = "t", .params = kParams};
+constexpr std::array<const RuleSpec*, 1> kRules{&kRule};
+
+std::string rules_error(std::string_view toml) {
+  const Result<void> checked = check_rules(*parse_config(toml, "hotlap.toml"), kRules);
+  return checked.ok() ? "ok" : checked.error().message;
+}
+
+TEST(CheckRules, AWrongRuleParameterOrValueIsNamedWithItsLine) {
+  EXPECT_EQ(rules_error("[rules.InputBound]\nmin_pct = 7"), "ok");
+  EXPECT_EQ(rules_error("[rules.InputBond]\nmin_pct = 7"),
+            "hotlap.toml:2: rules.InputBond.min_pct: unknown rule; did you mean InputBound?");
+  EXPECT_EQ(rules_error("[rules.InputBound]\nmin_pc = 7"),
+            "hotlap.toml:2: rules.InputBound.min_pc: unknown parameter of InputBound; did you mean min_pct?");
+  EXPECT_TRUE(
+      rules_error("[rules.InputBound]\nmin_pct = 700").starts_with("hotlap.toml:2: rules.InputBound.min_pct: "));
+  EXPECT_TRUE(
+      rules_error("[rules.InputBound]\nmin_pct = true").starts_with("hotlap.toml:2: rules.InputBound.min_pct: "));
+}
+
+TEST(CheckRules, SettingsReachTheRules) {
+  const RuleSettings settings = rule_settings(*parse_config("[rules.InputBound]\nmin_pct = 7.5", "hotlap.toml"));
+  EXPECT_EQ(settings.at("InputBound").at("min_pct"), "7.5");
+}
+
 }  // namespace
 }  // namespace hotlap

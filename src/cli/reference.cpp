@@ -39,7 +39,7 @@ interval = "500ms"
 price = 1.21
 
 [rules.InputBound]
-# the parameters of one rule
+wait_pct = 5
 ```
 
 | key | example | range | |
@@ -77,6 +77,16 @@ std::string range_of(const ConfigKey& key) {
                 format_duration(static_cast<std::int64_t>(key.max)));
 }
 
+std::string range_of(const ParamDesc& param) {
+  if (param.min >= param.max) return {};
+  if (param.type == ParamType::kDuration) {
+    return format("{} to {}", format_duration(static_cast<std::int64_t>(param.min)),
+                  format_duration(static_cast<std::int64_t>(param.max)));
+  }
+  return format("{:.15g} to {:.15g}{}", param.min, param.max,
+                param.unit == "1" || param.unit.empty() ? std::string() : " " + std::string(param.unit));
+}
+
 }  // namespace
 
 std::string cli_reference(std::span<const CommandSpec* const> commands) {
@@ -90,10 +100,18 @@ std::string cli_reference(std::span<const CommandSpec* const> commands) {
   return out;
 }
 
-std::string config_reference() {
+std::string config_reference(std::span<const RuleSpec* const> rules) {
   std::string out(kConfigHead);
   for (const ConfigKey& key : config_keys()) {
     out += format("| `{}` | `{}` | {} | {} |\n", key.name, cell(key.example), range_of(key), cell(key.help));
+  }
+  out += "\n## Parameters of rules\n\nEach in the table of its rule: `[rules.InputBound]`.\n\n";
+  out += "| rule | parameter | default | range | |\n|---|---|---|---|---|\n";
+  for (const RuleSpec* rule : rules) {
+    for (const ParamDesc& param : rule->params) {
+      out += format("| {} | `{}` | `{}` | {} | {} |\n", rule->id, param.name, param.default_text, range_of(param),
+                    cell(param.help));
+    }
   }
   return out;
 }

@@ -4,10 +4,11 @@
 #include <string>
 
 #include "cli/command.h"
+#include "rules/rule.h"
 
 namespace hotlap {
 
 std::string cli_reference(std::span<const CommandSpec* const> commands);
-std::string config_reference();
+std::string config_reference(std::span<const RuleSpec* const> rules);
 
 }  // namespace hotlap

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "cli/registry.h"
+#include "rules/registry.h"
 
 namespace hotlap {
 namespace {
@@ -26,7 +27,7 @@ void expect_stored(const std::string& name, const std::string& text) {
 }
 
 TEST(Reference, CommandsAreAsStored) { expect_stored("cli.md", cli_reference(all_commands())); }
-TEST(Reference, ConfigurationIsAsStored) { expect_stored("config.md", config_reference()); }
+TEST(Reference, ConfigurationIsAsStored) { expect_stored("config.md", config_reference(all_rules())); }
 
 }  // namespace
 }  // namespace hotlap

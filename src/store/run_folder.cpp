@@ -151,7 +151,8 @@ Result<RunFolder> RunFolder::find(const fs::path& home, std::string_view run_unt
     HOTLAP_TRY(check_regular_file(as_path));
     const fs::path folder = fs::absolute(as_path).parent_path();
     for (const fs::path& candidate : {folder, folder.parent_path()}) {
-      if (fs::exists(candidate / "run.json", ignored)) return open(candidate);
+      // A run.json that is damaged, or somebody else's, does not hide a recording that can be read.
+      if (Result<RunFolder> run = open(candidate); run.ok()) return run;
     }
     HOTLAP_TRY_ASSIGN(const std::unique_ptr<RecordingReader> recording, RecordingReader::open(as_path));
     RunFolder run;

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/shown.h"
 #include "store/run_folder.h"
 #include "view/analyze.h"
@@ -18,6 +19,7 @@ constexpr std::array kFlags{
              .type = FlagType::kText,
              .placeholder = "SEVERITY",
              .help = "exit 3 when there is a finding of info, warning or critical and above"},
+    kConfigFlag,
 };
 constexpr std::array kPositionals{PositionalSpec{
     .name = "RUN", .help = "ids, starts of ids, names or paths; last when there is none", .is_repeated = true}};
@@ -75,6 +77,7 @@ Result<int> run(const Args& args, Streams& streams) {
     if (!severity.ok()) return severity.error();
     fail_on = *severity;
   }
+  HOTLAP_TRY_ASSIGN(const Config config, config_of(args));
   HOTLAP_TRY_ASSIGN(const std::filesystem::path home, hotlap_home());
   std::vector<std::string> given = args.positional("RUN");
   if (given.empty()) given.emplace_back("last");
@@ -83,7 +86,7 @@ Result<int> run(const Args& args, Streams& streams) {
     HOTLAP_TRY_ASSIGN(RunFolder folder, RunFolder::find(home, one));
     folders.push_back(std::move(folder));
   }
-  HOTLAP_TRY_ASSIGN(LiveAnalysis analysis, LiveAnalysis::open(std::move(folders)));
+  HOTLAP_TRY_ASSIGN(LiveAnalysis analysis, LiveAnalysis::open(std::move(folders), rule_settings(config)));
   HOTLAP_TRY(analysis.refresh());
   analysis.finish();
   const AnalysisDocument document = analysis.document();

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/shown.h"
 #include "store/run_folder.h"
 #include "view/analyze.h"
@@ -12,7 +13,8 @@
 namespace hotlap {
 namespace {
 
-constexpr std::array kFlags{FlagSpec{.name = "--json", .help = "the whole answer as JSON, as `hotlap analyze --json`"}};
+constexpr std::array kFlags{FlagSpec{.name = "--json", .help = "the whole answer as JSON, as `hotlap analyze --json`"},
+                            kConfigFlag};
 constexpr std::array kPositionals{
     PositionalSpec{.name = "RUN", .help = "id, start of an id, name, path or last (the default)"},
 };
@@ -27,10 +29,11 @@ std::string shown(std::string_view verdict, const Ink& ink) {
 }
 
 Result<int> run(const Args& args, Streams& streams) {
+  HOTLAP_TRY_ASSIGN(const Config config, config_of(args));
   const auto& given = args.positional("RUN");
   HOTLAP_TRY_ASSIGN(const std::filesystem::path home, hotlap_home());
   HOTLAP_TRY_ASSIGN(const RunFolder folder, RunFolder::find(home, given.empty() ? "last" : given.front()));
-  HOTLAP_TRY_ASSIGN(const AnalysisDocument document, analyze_run(folder));
+  HOTLAP_TRY_ASSIGN(const AnalysisDocument document, analyze_run(folder, rule_settings(config)));
   if (args.has("--json")) {
     streams.out << to_json(document);
     return int{kExitSuccess};

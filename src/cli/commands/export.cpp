@@ -1,0 +1,135 @@
+// A run in another form, or as a copy that can be taken elsewhere.
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <ostream>
+
+#include "base/descriptor_stream.h"
+#include "base/format.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/shown.h"
+#include "report/registry.h"
+#include "store/home.h"
+#include "store/run_folder.h"
+#include "store/run_reader.h"
+#include "view/analyze.h"
+
+namespace hotlap {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kCopy = "hotlap";
+
+constexpr std::array kFlags{
+    FlagSpec{.name = "-f,--format",
+             .type = FlagType::kText,
+             .placeholder = "FORMAT",
+             .help = "json, csv or hotlap; default: what the ending of the output's name says"},
+    FlagSpec{
+        .name = "-o,--output",
+        .type = FlagType::kText,
+        .placeholder = "PATH",
+        .help = "where to; default: standard output. For hotlap a name that ends in .hotlap, or a folder that is made"},
+    kConfigFlag,
+};
+constexpr std::array kPositionals{
+    PositionalSpec{.name = "RUN", .help = "id, start of an id, name, path or last", .is_required = true},
+};
+
+Error unknown_format(std::string_view typed) {
+  std::vector<std::string_view> names{kCopy};
+  for (const ExporterSpec* spec : all_exporters()) names.push_back(spec->name);
+  std::string known;
+  for (const std::string_view name : names) known += (known.empty() ? "" : ", ") + std::string(name);
+  const std::string_view nearest = nearest_text(typed, names);
+  return {ErrorCode::kInvalidInput,
+          format("no format {}; {}there are: {}", one_line(typed),
+                 nearest.empty() ? std::string() : format("did you mean {}? ", nearest), known)};
+}
+
+Result<std::string> wanted_format(const Args& args) {
+  if (const auto named = args.text("--format")) return *named;
+  const std::string ending = fs::path(args.text("--output").value_or("")).extension().string();
+  if (ending == ".hotlap") return std::string(kCopy);
+  for (const ExporterSpec* spec : all_exporters()) {
+    if (!ending.empty() && ending == spec->extension) return std::string(spec->name);
+  }
+  return Error{ErrorCode::kInvalidInput, "say which format: --format json, csv or hotlap"};
+}
+
+// Self-contained copies of every recording, those of a live run as of now: one file, or a run folder of its own.
+Result<void> copy_run(const RunFolder& folder, const fs::path& to, Streams& streams) {
+  const std::vector<fs::path> recordings = folder.recordings();
+  if (recordings.empty()) {
+    return Error{ErrorCode::kNotFound, format("{}: nothing is recorded yet", folder.path().string())};
+  }
+  std::error_code ignored;
+  if (fs::exists(to, ignored)) return Error{ErrorCode::kInvalidInput, format("{}: is there already", to.string())};
+  if (to.extension() == ".hotlap") {
+    if (recordings.size() > 1) {
+      return Error{ErrorCode::kInvalidInput,
+                   format("the run has {} recordings: name a folder to copy them into", recordings.size())};
+    }
+    HOTLAP_TRY(copy_recording(recordings[0], to));
+  } else {
+    HOTLAP_TRY(make_private_folders(to));
+    for (const fs::path& recording : recordings) {
+      const fs::path copy = to / fs::relative(recording, folder.path(), ignored);
+      HOTLAP_TRY(make_private_folders(copy.parent_path()));
+      HOTLAP_TRY(copy_recording(recording, copy));
+    }
+    HOTLAP_TRY(write_private_file(to / "run.json", run_info_to_json(folder.info())));
+  }
+  streams.err << format("hotlap: copied {} recording{} to {}\n", recordings.size(), recordings.size() == 1 ? "" : "s",
+                        one_line(to.string()));
+  return {};
+}
+
+Result<int> run(const Args& args, Streams& streams) {
+  HOTLAP_TRY_ASSIGN(const std::string name, wanted_format(args));
+  const auto exporters = all_exporters();
+  const auto spec =
+      std::find_if(exporters.begin(), exporters.end(), [&](const ExporterSpec* s) { return s->name == name; });
+  if (name != kCopy && spec == exporters.end()) return unknown_format(name);
+  HOTLAP_TRY_ASSIGN(const fs::path home, hotlap_home());
+  HOTLAP_TRY_ASSIGN(const RunFolder folder, RunFolder::find(home, args.positional("RUN")[0]));
+  const std::optional<std::string> output = args.text("--output");
+  if (name == kCopy) {
+    if (!output) return Error{ErrorCode::kInvalidInput, "say where to: -o FILE.hotlap or -o FOLDER"};
+    HOTLAP_TRY(copy_run(folder, *output, streams));
+    return int{kExitSuccess};
+  }
+
+  HOTLAP_TRY_ASSIGN(const Config config, config_of(args));
+  HOTLAP_TRY_ASSIGN(RunReader reader, RunReader::open(folder));
+  HOTLAP_TRY_ASSIGN(const AnalysisDocument analysis, analyze_run(folder, rule_settings(config)));
+  const ReportView view{.run = reader, .analysis = analysis};
+  if (!output) {
+    HOTLAP_TRY((*spec)->write(view, streams.out));
+  } else {
+    HOTLAP_TRY_ASSIGN(NewFile file, NewFile::create(*output));
+    HOTLAP_TRY((*spec)->write(view, file.stream()));
+    HOTLAP_TRY(file.finish());
+  }
+  // What could be read was exported; what could not is said, and the code tells.
+  for (const Error& problem : reader.problems()) streams.err << "hotlap export: " << one_line(problem.message) << '\n';
+  return int{reader.problems().empty() ? kExitSuccess : kExitFailed};
+}
+
+}  // namespace
+
+extern constinit const CommandSpec command_export{
+    .name = "export",
+    .summary = "Write a run in another form, or a copy of it that can be taken elsewhere.",
+    .example = "hotlap export last -o run.csv",
+    .help =
+        "csv has every sample, json the analysis and what was recorded, hotlap is a copy: of a run that is still "
+        "going on, too, as of now. A copy is read by its path: hotlap show ./copy.hotlap.",
+    .flags = kFlags,
+    .positionals = kPositionals,
+    .run = run};
+
+}  // namespace hotlap
