@@ -3,7 +3,7 @@
 # Called by `make demo`; takes about a minute. Its runs are kept in build/demo (or $HOTLAP_HOME).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-hotlap=$PWD/build/release/hotlap
+hotlap=${HOTLAP:-$PWD/build/release/hotlap}
 python=${PYTHON:-/usr/bin/python3}
 export HOTLAP_HOME=${HOTLAP_HOME:-$PWD/build/demo}
 mkdir -p "$HOTLAP_HOME"
