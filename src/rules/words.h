@@ -16,6 +16,12 @@ inline std::string figure(double value) {
   return format("{:.2g}", value);
 }
 
+// Cores: "2", "3.5", "0".
+inline std::string cores_figure(double cores) {
+  const double whole = std::round(cores);
+  return std::fabs(cores - whole) < 0.05 ? format("{:.0f}", std::fabs(whole)) : format("{:.1f}", cores);
+}
+
 // "1 worker", "2 workers".
 inline std::string counted(long number, std::string_view noun) {
   return format("{} {}{}", number, noun, number == 1 ? "" : "s");

@@ -67,7 +67,7 @@ std::vector<std::string> seen_words(const FactTable& facts, const AnalysisDocume
   if (const Fact* cores = facts.find("core_use.summary")) {
     const auto busy = cores->number("busy_pct");
     const auto usable = cores->number("usable_cores");
-    if (busy && usable) seen.push_back(format("{} cores at {} %", figure(*usable), figure(*busy)));
+    if (busy && usable) seen.push_back(format("{} cores at {} %", cores_figure(*usable), figure(*busy)));
     const auto full = cores->number("full_share_pct");
     const auto hottest = cores->number("hottest_core_pct");
     if (full && *full >= 50) {

@@ -12,6 +12,8 @@ namespace {
 constexpr std::string_view kDot = " \u00B7 ";
 constexpr std::size_t kStepsForMoney = 1'000;  // gains are told for so many steps: how many are left is not known
 constexpr double kMsPerS = 1e3;
+constexpr double kSecondsPerMinute = 60;
+constexpr double kSecondsPerHour = 3600;
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
   std::string text;
@@ -55,25 +57,27 @@ std::string loss_words(const AnalysisDocument& d, const Finding& finding) {
   return format("{} waits {} % of each step", waiting_party(d), figure(*finding.lost_pct));
 }
 
-std::string seconds_words(double seconds) {
-  return format_duration(static_cast<std::int64_t>(std::llround(seconds * 1e9)));
+// "2.2-3.7 min", both in the unit of the larger one; equal ends once.
+std::string duration_range(double low_s, double high_s) {
+  const auto [unit, scale] = high_s >= 3 * kSecondsPerHour     ? std::pair{"h", kSecondsPerHour}
+                             : high_s >= 3 * kSecondsPerMinute ? std::pair{"min", kSecondsPerMinute}
+                                                               : std::pair{"s", 1.0};
+  return format("{} {}", range(low_s / scale, high_s / scale), unit);
 }
 
-// "1,000 steps: 3.5 min -> 98 s-112 s, saves $0.045-0.051 at $1.515/h"
+// "1,000 steps: 3.5 min -> 98-112 s, saves $0.045-0.051 at $1.515/h"
 std::string saving_words(const AnalysisDocument& d, double now_ms, const Advice& advice) {
   const double steps = static_cast<double>(kStepsForMoney);
-  const auto saved_s = [&](double then_ms) { return (now_ms - then_ms) * steps / kMsPerS; };
-  std::string text = format(
-      "; {} steps: {} -> {}-{}", thousands(kStepsForMoney), seconds_words(now_ms * steps / kMsPerS),
-      seconds_words(*advice.step_ms_low * steps / kMsPerS), seconds_words(*advice.step_ms_high * steps / kMsPerS));
-  if (d.price) {
-    const double low = money_for(saved_s(*advice.step_ms_high), *d.price).amount;
-    const double high = money_for(saved_s(*advice.step_ms_low), *d.price).amount;
-    text += format(", saves {}-{} at {}/h ({})", format_money(low, d.price->currency),
-                   format_money(high, d.price->currency), format_money(d.price->per_hour, d.price->currency),
-                   d.price->source);
-  }
-  return text;
+  const auto taken_s = [&](double step_ms) { return step_ms * steps / kMsPerS; };
+  std::string text =
+      format("; {} steps: {} -> {}", thousands(kStepsForMoney), duration_range(taken_s(now_ms), taken_s(now_ms)),
+             duration_range(taken_s(*advice.step_ms_low), taken_s(*advice.step_ms_high)));
+  if (!d.price) return text;
+  const double low = money_for(taken_s(now_ms - *advice.step_ms_high), *d.price).amount;
+  const double high = money_for(taken_s(now_ms - *advice.step_ms_low), *d.price).amount;
+  return text + format(", saves {}-{} at {}/h ({})", format_money(low, d.price->currency),
+                       format_money(high, d.price->currency), format_money(d.price->per_hour, d.price->currency),
+                       d.price->source);
 }
 
 std::string gain_words(const AnalysisDocument& d, const Finding& finding) {

@@ -42,7 +42,7 @@ TEST(VerdictText, AFindingHasFiveLinesInOrder) {
             "Loader too slow, too few workers \u00B7 GPU waits 55 % of each step \u00B7 certain (1,240 steps)\n"
             "  why   a batch costs 420 ms of worker time; 2 workers give one per 210 ms\n"
             "  do    DataLoader(num_workers=6)   (now 2; more than 6 adds nothing)\n"
-            "  gain  step 210 -> 98-112 ms (model); 1,000 steps: 3.5 min -> 98 s-112 s, saves $0.041-$0.047 at $1.51/h "
+            "  gain  step 210 -> 98-112 ms (model); 1,000 steps: 3.5 min -> 98-112 s, saves $0.041-$0.047 at $1.51/h "
             "(--price)\n"
             "  not   storage (workers 96 % on CPU), hot core");
 }

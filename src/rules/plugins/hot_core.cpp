@@ -45,6 +45,7 @@ struct Scene {
   double usable = 1;
   double busy_pct = 0;
   bool may_have_gpu = false;
+  bool computes_on_cpu = false;  // known, not only likely
 };
 
 std::optional<Hot> hottest(const FactTable& facts, const Scene& scene, double thread_pct) {
@@ -87,8 +88,8 @@ Finding base_finding(const Scene& scene, const Hot& hot) {
   const std::string thread = hot.thread.empty()
                                  ? std::string{}
                                  : format("thread '{}' fills {} % of a core; ", hot.thread, figure(hot.busy_pct));
-  finding.why.push_back(
-      format("{}{}, the average of {} cores is {} %", thread, core, figure(scene.usable), figure(scene.busy_pct)));
+  finding.why.push_back(format("{}{}, the average of {} cores is {} %", thread, core, cores_figure(scene.usable),
+                               figure(scene.busy_pct)));
   return finding;
 }
 
@@ -117,7 +118,7 @@ void own_code(const Scene& scene, const Hot& hot, double other_pct, Finding& fin
 
 // Arithmetic on the CPU that uses one core of many.
 void single_threaded_model(const Scene& scene, const Hot& hot, double compute_pct, Finding& finding) {
-  finding.cause = format("The model computes on 1 of {} cores", figure(scene.usable));
+  finding.cause = format("The model computes on 1 of {} cores", cores_figure(scene.usable));
   finding.loss = format("{} % of the step is forward, backward and optimizer", figure(compute_pct));
   finding.certainty = Certainty::kPossible;
   finding.severity = Severity::kWarning;
@@ -152,6 +153,10 @@ void judge(const FactTable& facts, const Scene& scene, const Params& params, Fin
     finding.claims = "data_wait";
     finding.distance = is_helper(*hot) ? 0 : 1;
     set_loss(scene, wait, finding);
+    if (is_helper(*hot)) {
+      finding.advice.push_back({.change = "pin_memory=False, or batches of fewer and larger tensors",
+                                .note = "one thread copies every batch, more workers will not help"});
+    }
     out.add(std::move(finding));
     return;
   }
@@ -166,7 +171,7 @@ void judge(const FactTable& facts, const Scene& scene, const Params& params, Fin
     out.add(std::move(finding));
     return;
   }
-  if (!scene.may_have_gpu && is_measured && compute >= 50 && scene.usable >= 2) {
+  if (scene.computes_on_cpu && hot->is_training && is_measured && compute >= 50) {
     single_threaded_model(scene, *hot, compute, finding);
     out.add(std::move(finding));
   }
@@ -193,6 +198,9 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     }
     const Fact* software = facts.find("job.software");
     scene.may_have_gpu = software != nullptr && software->number("gpu_build") == 1 && software->number("gpu") != 0;
+    scene.computes_on_cpu = software != nullptr &&
+                            (software->number("gpu_build") == 0 || software->number("gpu") == 0) &&
+                            software->number("torch_threads").value_or(1) < scene.usable / 2;
     judge(facts, scene, params, out);
   }
   return {};

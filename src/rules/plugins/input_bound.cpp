@@ -49,6 +49,7 @@ struct Case {
   int workers = 0;
   bool is_known = false;  // the hook knows the loader and saw what a batch costs
   int workers_seen = 0;
+  int delivering() const { return workers_seen > 0 ? std::min(workers, workers_seen) : workers; }
   double io_share = 0;  // of a batch's time in a worker
   double cores = 1;     // usable
   double outside = 0;   // cores taken by others
@@ -59,7 +60,10 @@ struct Case {
   const Fact* loader = nullptr;
   const Fact* core_use = nullptr;
 
-  double model_ms(int n) const { return batches * hotlap::step_ms(costs, n) + pauses_ms; }
+  double model_ms(int n) const { return with_cores_ms(n, cores); }
+  // Other programs may go on taking their cores, or not.
+  double crowded_ms(int n) const { return with_cores_ms(n, std::max(cores - outside, 0.3 * cores)); }
+  bool is_crowded() const { return outside > 0.25 * cores; }
   double with_cores_ms(int n, double cores_then) const {
     LoaderCosts then = costs;
     then.cores = cores_then;
@@ -107,7 +111,7 @@ void read_cores(const FactTable& facts, Case& c) {
   c.cores = std::max(*usable, 0.1);
   c.outside = c.core_use->number("outside_cores").value_or(0);
   c.busy_pct = c.core_use->number("busy_pct").value_or(0);
-  c.costs.cores = std::max(c.cores - c.outside, 0.3 * c.cores);
+  c.costs.cores = c.cores;
 }
 
 // Time per batch of workers and training process as it would be with cores to spare.
@@ -179,7 +183,7 @@ struct Range {
 
 // Around the model's answer: what was measured varies, the model has its limits, and both are larger the further we go
 // from what was seen. Overheads that the model leaves out make a step longer, hardly ever shorter.
-Range predict(const Case& c, double then_ms, int workers_then, bool on_full_cores) {
+Range predict(const Case& c, double then_ms, double crowded_ms, int workers_then, bool on_full_cores) {
   const auto square = [](double x) { return x * x; };
   const double tasks = c.costs.compute_ms > 0 ? c.costs.compute_cpu_ms / c.costs.compute_ms : 1;
   double sum = square(c.measured_error) + square(0.04);
@@ -187,13 +191,13 @@ Range predict(const Case& c, double then_ms, int workers_then, bool on_full_core
   if (on_full_cores) sum += square(0.06);
   if (on_full_cores && tasks > 1.3) sum += square(0.06);
   if (!c.has_cores) sum += square(0.1);
-  sum += square(0.5 * c.outside / c.cores);
+  if (c.io_share >= kIoShareHigh) sum += square(0.2);  // whether storage gives more was not tried
   sum += square(0.015 * std::log2(std::max(workers_then, 1) / std::max(c.workers, 1) + 1.0));
   const double half = std::clamp(std::sqrt(sum), 0.05, 0.3);
-  Range range{then_ms * (1 - 0.7 * half), then_ms * (1 + 1.2 * half)};
+  Range range{then_ms * (1 - 0.7 * half), std::max(then_ms, crowded_ms) * (1 + 1.2 * half)};
   if (c.workers > 0) {
     // How far off the model is for what was measured.
-    const double off = std::clamp(c.step_ms / c.model_ms(c.workers), 0.8, 1.3);
+    const double off = std::clamp(c.step_ms / c.model_ms(c.delivering()), 0.8, 1.3);
     range.low = std::min(range.low, then_ms * off);
     range.high = std::max(range.high, then_ms * off);
   }
@@ -244,7 +248,7 @@ void exclude_look_alikes(const FactTable& facts, const Case& c, Finding& finding
 
 std::string cores_words(const Case& c) {
   const double idle = std::max(c.cores * (1 - c.busy_pct / 100), 0.0);
-  return format("{} of {} cores idle", figure(idle), figure(c.cores));
+  return format("{} of {} cores idle", cores_figure(idle), cores_figure(c.cores));
 }
 
 // Which part of making a batch is worth a look.
@@ -261,7 +265,8 @@ std::string dear_part(const Case& c) {
 
 void advise_workers(const Case& c, const LoaderChoice& choice, Finding& finding) {
   const bool on_full_cores = choice.limit == LoaderLimit::kCores;
-  const Range range = predict(c, c.model_ms(choice.workers), choice.workers, on_full_cores);
+  const Range range =
+      predict(c, c.model_ms(choice.workers), c.crowded_ms(choice.workers), choice.workers, on_full_cores);
   Advice advice{.change = format("DataLoader(num_workers={})", choice.workers),
                 .step_ms_low = range.low,
                 .step_ms_high = range.high,
@@ -269,7 +274,7 @@ void advise_workers(const Case& c, const LoaderChoice& choice, Finding& finding)
                 .note = format("now {}; ", c.workers)};
   if (choice.least < choice.workers) advice.note += format("{} is the least that could suffice, ", choice.least);
   advice.note += format("more than {} adds nothing", choice.workers);
-  if (on_full_cores) advice.note += format(": {} cores are full then", figure(c.cores));
+  if (on_full_cores) advice.note += format(": {} cores are full then", cores_figure(c.cores));
   finding.evidence["advised_workers"] = static_cast<double>(choice.workers);
   finding.advice.push_back(std::move(advice));
   if (c.io_share >= kIoShareHigh) finding.advice.back().note += "; IF the storage gives that much, not measured";
@@ -287,18 +292,24 @@ void too_few_workers(const Case& c, const LoaderChoice& choice, Finding& finding
                                  figure(costs.worker_ms()), counted(c.workers, "worker"),
                                  figure(costs.worker_ms() / c.workers), c.party, figure(costs.compute_ms)));
   }
-  if (c.has_cores) finding.why.push_back(cores_words(c));
+  if (c.is_crowded()) {
+    finding.why.push_back(format("other programs take {} of {} cores: that makes the rest of the step's {} ms",
+                                 cores_figure(c.outside), cores_figure(c.cores), figure(c.step_ms)));
+    finding.certainty = std::min(finding.certainty, Certainty::kLikely);
+  } else if (c.has_cores) {
+    finding.why.push_back(cores_words(c));
+  }
   advise_workers(c, choice, finding);
 }
 
 void cores_full(const Case& c, Finding& finding) {
   const LoaderCosts& costs = c.costs;
   finding.cause = "Loader too slow, all cores full: more workers will NOT help";
-  std::string busy = format("{} of {} cores at {} %", figure(c.cores), figure(c.cores), figure(c.busy_pct));
+  std::string busy = format("{} cores at {} %", cores_figure(c.cores), figure(c.busy_pct));
   if (const auto runnable = c.core_use->number("runnable")) busy += format(", {} runnable", figure(*runnable));
   finding.why.push_back(busy);
-  finding.why.push_back(format("a batch is {} ms of CPU, {} {} ms: >= {} ms on this machine",
-                               figure(costs.worker_cpu_ms), c.party, figure(costs.compute_cpu_ms),
+  finding.why.push_back(format("a batch is {} ms of CPU, the step itself {} ms: >= {} ms on this machine",
+                               figure(costs.worker_cpu_ms), figure(costs.compute_cpu_ms),
                                figure((costs.worker_cpu_ms + costs.compute_cpu_ms) / costs.cores)));
   const std::string part = dear_part(c);
   finding.advice.push_back({.change = "cheaper transforms, or batches made once and stored",
@@ -308,11 +319,11 @@ void cores_full(const Case& c, Finding& finding) {
                             .note = part});
   const double cores_then = 2 * c.cores;
   LoaderCosts then = costs;
-  then.cores = cores_then - c.outside;
+  then.cores = cores_then;
   const LoaderChoice choice = choose_workers(then, static_cast<int>(2 * cores_then));
-  const Range range =
-      predict(c, c.with_cores_ms(choice.workers, then.cores), choice.workers, choice.limit == LoaderLimit::kCores);
-  finding.advice.push_back({.change = format("{} cores and num_workers={}", figure(cores_then), choice.workers),
+  const double then_ms = c.with_cores_ms(choice.workers, cores_then);
+  const Range range = predict(c, then_ms, then_ms, choice.workers, choice.limit == LoaderLimit::kCores);
+  finding.advice.push_back({.change = format("{} cores and num_workers={}", cores_figure(cores_then), choice.workers),
                             .step_ms_low = range.low,
                             .step_ms_high = range.high,
                             .basis = Basis::kModel,
@@ -327,7 +338,8 @@ void few_shards(const Case& c, const LoaderChoice& choice, Finding& finding) {
                                counted(c.workers - c.workers_seen, "worker")));
   finding.why.push_back(format("a batch costs {} ms of worker time, {} needs {} ms", figure(c.costs.worker_ms()),
                                c.party, figure(c.costs.compute_ms)));
-  const Range range = predict(c, c.model_ms(choice.workers), choice.workers, choice.limit == LoaderLimit::kCores);
+  const Range range = predict(c, c.model_ms(choice.workers), c.crowded_ms(choice.workers), choice.workers,
+                              choice.limit == LoaderLimit::kCores);
   finding.advice.push_back({.change = format("split the data into at least {} shards", choice.workers),
                             .step_ms_low = range.low,
                             .step_ms_high = range.high,
@@ -385,8 +397,7 @@ void judge(const FactTable& facts, const Case& c, const Params& params, FindingS
   const LoaderChoice choice = choose_workers(c.costs, most);
   const double best_ms = c.model_ms(choice.workers);
   // What the model says about the run as it was, with the workers that deliver.
-  const int delivering = c.workers_seen > 0 ? std::min(c.workers, c.workers_seen) : c.workers;
-  const double now_ms = c.workers == 0 ? c.step_ms : c.model_ms(delivering);
+  const double now_ms = c.workers == 0 ? c.step_ms : c.model_ms(c.delivering());
   const bool helps = best_ms < (1 - kGainMin) * std::min(c.step_ms, now_ms);
   exclude_look_alikes(facts, c, finding);
 
@@ -415,12 +426,15 @@ void judge(const FactTable& facts, const Case& c, const Params& params, FindingS
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   // Ranks wait for each other: the one that waits most for data holds up all.
   std::optional<Case> worst;
+  bool is_measured = false;
   for (const Fact* steps : facts.all("steps.summary")) {
+    is_measured = is_measured || steps->number("data_wait_ms");
     const auto found = read_case(facts, *steps, params);
     if (!found || found->wait_pct < params.number("wait_pct")) continue;
     if (!worst || found->wait_pct > worst->wait_pct) worst = found;
   }
   if (worst) judge(facts, *worst, params, out);
+  if (!is_measured) out.cannot_tell("how long training waits for data is not measured");
   return {};
 }
 

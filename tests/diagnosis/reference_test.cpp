@@ -1,0 +1,143 @@
+// docs/reference/rules.md is made from the rules' specs (HOTLAP_UPDATE_GOLDEN=1 rewrites it); answers are what
+// docs/reference/analyze-schema.json says.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "analysis/engine.h"
+#include "analysis/registry.h"
+#include "base/format.h"
+#include "base/json_reader.h"
+#include "rules/registry.h"
+#include "support/fake_job.h"
+#include "view/analyze.h"
+#include "view/previous_run.h"
+#include "view/verdict_text.h"
+
+namespace hotlap {
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path kReference = fs::path(HOTLAP_SOURCE_DIR) / "docs/reference";
+
+std::string read(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::string rules_reference() {
+  std::string text =
+      "# Rules\n\nMade from the rules' specs; do not edit. A rule sees facts only (`src/analysis/plugins`) and runs "
+      "live and "
+      "offline alike. One\nwhose facts are missing does not run, and the answer says which.\n";
+  for (const RuleSpec* rule : all_rules()) {
+    text += format("\n## {}\n\n{}.\n\n{}\n\nProposes: {}\n\nNeeds: ", rule->id, rule->title, rule->why, rule->advice);
+    for (std::size_t i = 0; i < rule->needs.size(); ++i) text += format("{}`{}`", i == 0 ? "" : ", ", rule->needs[i]);
+    text += "\n\n| parameter | default | range | what |\n|---|---|---|---|\n";
+    for (const ParamDesc& param : rule->params) {
+      const std::string unit = param.unit == "1" ? "" : format(" {}", param.unit);
+      text += format("| `{}` | {}{} | {} to {} | {} |\n", param.name, param.default_text, unit, param.min, param.max,
+                     param.help);
+    }
+  }
+  text +=
+      "\n# Facts\n\nWhat the analyzers make of a recording, and all that rules look at. A field is absent where it is "
+      "not "
+      "known.\n";
+  for (const AnalyzerSpec* analyzer : all_analyzers()) {
+    for (const FactSchema& schema : analyzer->produces) {
+      text += format("\n## {}\n\n{}.\n\n| field | unit | what |\n|---|---|---|\n", schema.kind, schema.help);
+      for (const FactField& field : schema.fields)
+        text += format("| `{}` | {} | {} |\n", field.name, field.unit, field.help);
+    }
+  }
+  return text;
+}
+
+TEST(RulesReference, IsWhatTheSpecsSay) {
+  const std::string text = rules_reference();
+  if (std::getenv("HOTLAP_UPDATE_GOLDEN") != nullptr) {  // NOLINT(concurrency-mt-unsafe): one thread
+    std::ofstream(kReference / "rules.md", std::ios::binary) << text;
+    return;
+  }
+  EXPECT_EQ(read(kReference / "rules.md"), text) << "HOTLAP_UPDATE_GOLDEN=1 rewrites docs/reference/rules.md";
+}
+
+bool has_type(const JsonValue& value, const std::string& type) {
+  if (type == "null") return value.is_null();
+  if (type == "object") return value.is_object();
+  if (type == "array") return value.is_array();
+  if (type == "string") return value.text().has_value();
+  if (type == "boolean") return value.truth().has_value();
+  if (type == "integer") return value.integer().has_value();
+  return value.number().has_value();
+}
+
+// The part of JSON Schema that ours uses: type, enum, properties, required, additionalProperties, items.
+void expect_valid(const JsonValue& schema, const JsonValue& value, const std::string& where) {
+  if (const JsonValue type = schema["type"]; type.exists()) {
+    std::vector<std::string> allowed;
+    if (const auto one = type.text()) allowed.push_back(*one);
+    for (const JsonValue& one : type.items()) allowed.push_back(one.text().value_or(""));
+    EXPECT_TRUE(std::ranges::any_of(allowed, [&](const std::string& one) { return has_type(value, one); })) << where;
+  }
+  if (const JsonValue choices = schema["enum"]; choices.exists()) {
+    EXPECT_TRUE(std::ranges::any_of(
+        choices.items(),
+        [&](const JsonValue& one) { return one.text() == value.text() && one.integer() == value.integer(); }))
+        << where << " is " << value.text().value_or("?");
+  }
+  if (value.is_object()) {
+    const JsonValue properties = schema["properties"];
+    for (const JsonValue& name : schema["required"].items()) {
+      EXPECT_TRUE(value[*name.text()].exists()) << where << "." << *name.text() << " is missing";
+    }
+    for (const std::string& name : value.keys()) {
+      if (properties[name].exists()) expect_valid(properties[name], value[name], where + "." + name);
+      EXPECT_TRUE(properties[name].exists() || schema["additionalProperties"].truth() != false) << where << "." << name;
+    }
+  }
+  for (const JsonValue& item : value.items()) expect_valid(schema["items"], item, where + "[]");
+}
+
+void expect_answer_valid(const FakeJob& job, const RunInfo& run, bool with_extras) {
+  FakeRecording recording;
+  job.record(recording);
+  std::vector<RecordingReader*> readers{&recording};
+  RunAnalysis analysis(run, all_analyzers());
+  ASSERT_TRUE(analysis.advance(readers).ok());
+  analysis.finish();
+  const FactTable facts = analysis.facts();
+  AnalysisDocument d = make_document(run, facts, run_rules(all_rules(), facts, {}));
+  d.verdict_text = verdict_text(d);
+  if (with_extras) {
+    d.losses.push_back({.counter = "hook.records_dropped", .count = 3, .help = "the ring was full"});
+    StepsOfRun before = steps_of(d);
+    before.mean_ms *= 2;
+    d.previous = compare_runs(before, steps_of(d)).value();
+  }
+  const auto schema = JsonDocument::parse(read(kReference / "analyze-schema.json"));
+  ASSERT_TRUE(schema.ok());
+  const auto answer = JsonDocument::parse(to_json(d));
+  ASSERT_TRUE(answer.ok());
+  expect_valid(schema->root(), answer->root(), "$");
+}
+
+TEST(AnalyzeSchema, HoldsForEveryKindOfAnswer) {
+  RunInfo run;
+  run.id = "01AN4Z07BY79KA1307SR9X4MV3";
+  run.price = Price{.per_hour = 3.6, .source = "--price"};
+  expect_answer_valid({.steps = 300, .workers = 0}, run, true);
+  expect_answer_valid({.steps = 300, .workers = 4, .batch_ms = 40, .compute_ms = 40}, run, false);
+  expect_answer_valid({.steps = 10}, {}, false);
+  expect_answer_valid({.steps = 300, .has_hook = false}, {}, false);
+}
+
+}  // namespace
+}  // namespace hotlap

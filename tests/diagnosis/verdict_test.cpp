@@ -1,0 +1,141 @@
+#include <gtest/gtest.h>
+
+#include "analysis/engine.h"
+#include "analysis/registry.h"
+#include "rules/registry.h"
+#include "support/fake_job.h"
+#include "view/analyze.h"
+#include "view/previous_run.h"
+#include "view/verdict_text.h"
+
+namespace hotlap {
+namespace {
+
+AnalysisDocument answer(const FakeJob& job, const RunInfo& run = {}) {
+  FakeRecording recording;
+  job.record(recording);
+  std::vector<RecordingReader*> readers{&recording};
+  RunAnalysis analysis(run, all_analyzers());
+  EXPECT_TRUE(analysis.advance(readers).ok());
+  analysis.finish();
+  const FactTable facts = analysis.facts();
+  AnalysisDocument d = make_document(run, facts, run_rules(all_rules(), facts, {}));
+  d.verdict_text = verdict_text(d);
+  return d;
+}
+
+void expect_short_lines(const std::string& text) {
+  std::string_view rest(text);
+  int lines = 0;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    EXPECT_LE(end, 150U) << rest.substr(0, end);
+    ++lines;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  EXPECT_LE(lines, 5);
+}
+
+TEST(Verdict, NoWorkersOnTwoCores) {
+  const AnalysisDocument d = answer({.steps = 300,
+                                     .workers = 0,
+                                     .batch_ms = 68,
+                                     .batch_cpu_ms = 68,
+                                     .compute_ms = 18,
+                                     .compute_cpu_ms = 18,
+                                     .cores = 2});
+  EXPECT_EQ(d.verdict, VerdictKind::kFinding);
+  ASSERT_EQ(d.findings.front().rule, "InputBound");
+  const Advice& advice = d.findings.front().advice.front();
+  EXPECT_EQ(advice.change, "DataLoader(num_workers=2)");
+  EXPECT_LT(*advice.step_ms_low, 44);
+  EXPECT_GT(*advice.step_ms_high, 44);
+  EXPECT_LT(*advice.step_ms_high, 55);
+  EXPECT_NEAR(*d.findings.front().lost_pct, 79, 2);
+  expect_short_lines(d.verdict_text);
+}
+
+TEST(Verdict, TooFewWorkersAndTheAdviceHelps) {
+  FakeJob job{.steps = 600,
+              .workers = 2,
+              .batch_ms = 420,
+              .batch_cpu_ms = 400,
+              .compute_ms = 95,
+              .compute_cpu_ms = 40,
+              .cores = 8};
+  const AnalysisDocument before = answer(job);
+  ASSERT_EQ(before.verdict, VerdictKind::kFinding);
+  const StepsOfRun then = steps_of(before);
+  ASSERT_TRUE(then.advised_workers);
+  EXPECT_GE(*then.advised_workers, 5);
+  EXPECT_LE(*then.advised_workers, 6);
+  job.workers = static_cast<std::int32_t>(*then.advised_workers);
+  const AnalysisDocument after = answer(job);
+  EXPECT_EQ(after.verdict, VerdictKind::kHealthy) << after.verdict_text;
+  const auto change = compare_runs(then, steps_of(after));
+  ASSERT_TRUE(change.ok());
+  EXPECT_EQ(change->word, "faster");
+  ASSERT_TRUE(change->predicted_ms_low);
+  EXPECT_LE(*change->predicted_ms_low, job.step_ms());
+  EXPECT_GE(*change->predicted_ms_high, job.step_ms());
+}
+
+TEST(Verdict, HealthyTooShortAndUnseen) {
+  const FakeJob healthy{.steps = 500, .workers = 4, .batch_ms = 60, .compute_ms = 40, .cores = 4};
+  EXPECT_EQ(answer(healthy).verdict, VerdictKind::kHealthy);
+  FakeJob brief = healthy;
+  brief.steps = 12;
+  EXPECT_EQ(answer(brief).verdict, VerdictKind::kTooShort);
+  FakeJob unhooked = healthy;
+  unhooked.has_hook = false;
+  const AnalysisDocument d = answer(unhooked);
+  EXPECT_EQ(d.verdict, VerdictKind::kCannotTell);
+  EXPECT_EQ(d.grade, "B");
+  EXPECT_FALSE(d.seen.empty());
+  EXPECT_FALSE(d.steps.mean_ms);
+}
+
+TEST(Verdict, MoneyIsTheTimeLostAtThePrice) {
+  RunInfo run;
+  run.price = Price{.per_hour = 3.6, .source = "--price"};
+  const AnalysisDocument d = answer({.steps = 300, .workers = 0}, run);
+  ASSERT_FALSE(d.findings.empty());
+  ASSERT_TRUE(d.findings[0].money && d.findings[0].lost_s);
+  EXPECT_NEAR(d.findings[0].money->amount, *d.findings[0].lost_s / 1000, 1e-9);
+}
+
+TEST(Compare, AStoredAnswerComparesLikeTheDocumentItself) {
+  const AnalysisDocument d = answer({.steps = 300, .workers = 0});
+  const StepsOfRun direct = steps_of(d);
+  const auto stored = steps_from_json(to_json(d));
+  ASSERT_TRUE(stored.ok());
+  EXPECT_NEAR(stored->mean_ms, direct.mean_ms, 1e-6);
+  EXPECT_NEAR(stored->half_width_ms, direct.half_width_ms, 1e-6);
+  EXPECT_EQ(stored->advised_workers, direct.advised_workers);
+  EXPECT_EQ(stored->advised_change, direct.advised_change);
+  EXPECT_EQ(stored->workers, 0);
+}
+
+TEST(Compare, RefusesWhatIsNotTheSame) {
+  StepsOfRun a{.id = "A", .count = 100, .mean_ms = 100, .samples_per_step = 32};
+  StepsOfRun b = a;
+  b.samples_per_step = 64;
+  EXPECT_FALSE(compare_runs(a, b).ok());
+  b = a;
+  b.count = 5;
+  EXPECT_FALSE(compare_runs(a, b).ok());
+}
+
+// A difference below the floor, or inside the intervals, is none.
+TEST(Compare, NoDifferenceIsAnAnswer) {
+  const StepsOfRun a{.id = "A", .count = 100, .mean_ms = 100, .half_width_ms = 0.1};
+  StepsOfRun b{.id = "B", .count = 100, .mean_ms = 101.5, .half_width_ms = 0.1};
+  EXPECT_EQ(compare_runs(a, b)->word, "no difference");
+  b.mean_ms = 110;
+  EXPECT_EQ(compare_runs(a, b)->word, "slower");
+  b.half_width_ms = 15;
+  EXPECT_EQ(compare_runs(a, b)->word, "no difference");
+}
+
+}  // namespace
+}  // namespace hotlap
