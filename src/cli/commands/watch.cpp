@@ -1,9 +1,20 @@
-// The watcher as a process of its own, started by `hotlap run`: looks at the recording and says what it finds.
+// The watcher as a process of its own, started by `hotlap run`: follows the recording, says the verdict when it is due
+// and when it changes, and keeps verdict.txt and verdict.json fresh. It reads only, and may be killed at any time.
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
 #include <ostream>
 
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/text.h"
 #include "cli/command.h"
+#include "cli/options.h"
+#include "cli/shown.h"
 #include "store/run_folder.h"
+#include "view/analyze.h"
+#include "view/verdict_text.h"
 
 namespace hotlap {
 namespace {
@@ -11,12 +22,108 @@ namespace {
 constexpr std::array kFlags{
     FlagSpec{.name = "--folder", .type = FlagType::kText, .placeholder = "FOLDER", .help = "the run's folder"},
     FlagSpec{.name = "--live", .help = "while the job runs"},
-    FlagSpec{.name = "--final", .help = "after the job's end"}};
+    FlagSpec{.name = "--final", .help = "after the job's end"},
+    kConfigFlag,
+};
+
+constexpr std::int64_t kLookEveryNs = 2 * kNsPerS;
+constexpr std::int64_t kFirstVerdictSteps = 60;
+constexpr std::int64_t kFirstVerdictNs = 120 * kNsPerS;
+constexpr std::int64_t kVerdictPauseNs = 60 * kNsPerS;  // between two that differ
+constexpr std::int64_t kWriteEveryNs = 10 * kNsPerS;
+
+// Every line marked as ours, in one piece: lines of several processes do not mix.
+void say(std::string_view text, Streams& streams) {
+  std::string marked;
+  std::string_view line;
+  while (next_line(text, line)) marked += "hotlap: " + one_line(line) + "\n";
+  streams.err << marked << std::flush;
+}
+
+std::string full_text(const AnalysisDocument& document) {
+  std::string text = document.verdict_text + "\n";
+  for (const std::string& line : footer_lines(document)) text += line + "\n";
+  return text;
+}
+
+class LiveWatch {
+ public:
+  LiveWatch(LiveAnalysis analysis, RunFolder folder, Streams& streams)
+      : analysis_(std::move(analysis)), folder_(std::move(folder)), streams_(streams) {}
+
+  // Until the one who started us is gone; it kills us at the job's end.
+  void follow() {
+    const pid_t parent = ::getppid();
+    const std::int64_t start_ns = system_clock().mono_ns();
+    for (std::int64_t look_ns = start_ns; ::getppid() == parent;) {
+      look_ns += kLookEveryNs;
+      system_clock().sleep_until(look_ns, -1);
+      look_ns = std::max(look_ns, system_clock().mono_ns() - kLookEveryNs);  // a slept machine does not catch up
+      if (analysis_.refresh().ok()) look(system_clock().mono_ns() - start_ns);
+    }
+  }
+
+ private:
+  void look(std::int64_t since_start_ns) {
+    const std::int64_t steps = analysis_.steps_seen();
+    const bool is_due = steps >= kFirstVerdictSteps || (steps > 0 && since_start_ns >= kFirstVerdictNs);
+    const bool must_write = since_start_ns >= write_at_ns_;
+    if (!is_due && !must_write) return;
+    const AnalysisDocument document = analysis_.document();
+    if (must_write) {
+      // A full disk or a deleted folder costs the files, not the verdict.
+      (void)write_verdict(folder_, document).ok();
+      write_at_ns_ = since_start_ns + kWriteEveryNs;
+    }
+    const std::string identity = verdict_identity(document);
+    if (!is_due || identity == said_ || document.verdict == VerdictKind::kTooShort) return;
+    if (!said_.empty() && (since_start_ns < say_at_ns_ || identity != seen_)) {
+      seen_ = identity;  // a change must hold for two looks
+      return;
+    }
+    say(format("after {} steps{}:\n{}", shown_count(static_cast<std::uint64_t>(steps)),
+               said_.empty() ? "" : ", the verdict has changed", document.verdict_text),
+        streams_);
+    said_ = identity;
+    say_at_ns_ = since_start_ns + kVerdictPauseNs;
+  }
+
+  LiveAnalysis analysis_;
+  RunFolder folder_;
+  Streams& streams_;
+  std::string said_;  // identity of the verdict that was said last; empty: none yet
+  std::string seen_;
+  std::int64_t say_at_ns_ = 0;
+  std::int64_t write_at_ns_ = kWriteEveryNs;
+};
+
+Result<int> say_final(const RunFolder& folder, const RuleSettings& settings, Streams& streams) {
+  const Result<AnalysisDocument> document = analyze_run(folder, settings);
+  if (!document.ok()) {
+    say(format("recorded as {}, but without a verdict: {}", folder.info().id, document.error().message), streams);
+    return int{kExitFailed};
+  }
+  const Result<void> written = write_verdict(folder, *document);
+  say(full_text(*document), streams);
+  if (!written.ok()) say(format("the verdict is not kept: {}", written.error().message), streams);
+  say(format("recorded as {}; again: hotlap why", folder.info().id), streams);
+  return int{kExitSuccess};
+}
 
 Result<int> run(const Args& args, Streams& streams) {
-  if (!args.has("--final")) return int{kExitSuccess};
-  HOTLAP_TRY_ASSIGN(const RunFolder folder, RunFolder::open(args.text("--folder").value_or("")));
-  streams.err << "hotlap: recorded run " << folder.info().id << "\n";
+  Result<RunFolder> opened = RunFolder::open(args.text("--folder").value_or(""));
+  if (!opened.ok()) {
+    if (args.has("--final")) say("no verdict: " + opened.error().message, streams);
+    return int{kExitFailed};
+  }
+  RunFolder folder = std::move(opened).value();
+  // It was right when the run began; what has become of it since does not take the verdict away.
+  const Result<Config> config = config_of(args);
+  const RuleSettings settings = config.ok() ? rule_settings(*config) : RuleSettings();
+  if (args.has("--final")) return say_final(folder, settings, streams);
+  Result<LiveAnalysis> analysis = LiveAnalysis::open(folder, settings);
+  if (!analysis.ok()) return int{kExitFailed};  // the verdict at the end says why
+  LiveWatch(std::move(analysis).value(), std::move(folder), streams).follow();
   return int{kExitSuccess};
 }
 
