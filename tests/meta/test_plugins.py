@@ -69,3 +69,23 @@ def test_a_command_has_a_scenario(path):
     cases += [p.read_text(encoding="utf-8") for p in (ROOT / "tests").rglob("test_*.py")]
     used = [c for c in cases if re.search(r"hotlap %s\b|[\"']%s[\"']" % (name, name), c)]
     assert used, "no scenario below tests/cases runs `hotlap %s`" % name
+
+
+def rule_id(path):
+    return re.search(r"\.id = \"(\w+)\"", path.read_text(encoding="utf-8"))[1]
+
+
+@pytest.mark.parametrize("path", plugin_files("rules/plugins"), ids=lambda p: p.stem)
+@pytest.mark.parametrize("kind", ["fires", "near-miss", "missing-data"])
+def test_a_rule_fires_passes_a_near_miss_and_says_what_is_missing(path, kind):
+    if not (ROOT / "tests" / "cases" / "rules").is_dir():
+        pytest.skip("there are no cases of rules yet")
+    cases = sorted((ROOT / "tests" / "cases" / "rules" / rule_id(path)).glob(kind + "*/facts.json"))
+    assert cases, "no case tests/cases/rules/%s/%s*" % (rule_id(path), kind)
+    assert all((case.parent / "expected.json").is_file() for case in cases)
+
+
+@pytest.mark.parametrize("path", plugin_files("ingest/plugins"), ids=lambda p: p.stem)
+def test_an_importer_has_a_seed_to_fuzz_from(path):
+    seeds = [p for p in (ROOT / "fuzz" / "corpus").rglob("*") if p.is_file() and path.stem in p.as_posix()]
+    assert seeds, "no file below fuzz/corpus has %s in its name" % path.stem
