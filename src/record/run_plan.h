@@ -27,6 +27,7 @@ struct RunOptions {
   std::optional<std::string> upload;
   bool wants_hook = true;
   bool is_quiet = false;
+  std::vector<std::string> watcher_words;  // handed to the watcher as they are
 };
 
 struct RunPlan {

@@ -193,6 +193,7 @@ void Supervisor::start_watcher(bool is_final) {
                      .nice = is_final ? 0 : kWatcherNice,
                      .address_bytes_max = kWatcherAddressBytes};
   process.words.emplace_back(is_final ? "--final" : "--live");
+  process.words.insert(process.words.end(), options_.watcher_words.begin(), options_.watcher_words.end());
   const Result<pid_t> pid = spawn_own(process, inherited_);
   if (!pid.ok()) return;
   watcher_ = *pid;

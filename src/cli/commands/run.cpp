@@ -56,6 +56,7 @@ Result<int> run(const Args& args, Streams&) {
   HOTLAP_TRY_ASSIGN(const Config config, config_of(args));
   HOTLAP_TRY_ASSIGN(RunOptions options, run_options(args, config));
   options.command = args.positional("COMMAND");
+  if (const auto file = args.text("--config")) options.watcher_words = {"--config", *file};
   options.run_id = args.text("--run-id");
   options.grace_ns = args.duration_ns("--grace");
   options.download = args.text("--download");

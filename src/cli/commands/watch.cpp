@@ -66,7 +66,7 @@ class LiveWatch {
  private:
   void look(std::int64_t since_start_ns) {
     const std::int64_t steps = analysis_.steps_seen();
-    const bool is_due = steps >= kFirstVerdictSteps || (steps > 0 && since_start_ns >= kFirstVerdictNs);
+    const bool is_due = steps >= kFirstVerdictSteps || since_start_ns >= kFirstVerdictNs;
     const bool must_write = since_start_ns >= write_at_ns_;
     if (!is_due && !must_write) return;
     const AnalysisDocument document = analysis_.document();
@@ -121,9 +121,15 @@ Result<int> run(const Args& args, Streams& streams) {
   const Result<Config> config = config_of(args);
   const RuleSettings settings = config.ok() ? rule_settings(*config) : RuleSettings();
   if (args.has("--final")) return say_final(folder, settings, streams);
-  Result<LiveAnalysis> analysis = LiveAnalysis::open(folder, settings);
-  if (!analysis.ok()) return int{kExitFailed};  // the verdict at the end says why
-  LiveWatch(std::move(analysis).value(), std::move(folder), streams).follow();
+  // A recording that is just being made cannot be opened yet; the verdict at the end says why when it never can.
+  for (const pid_t parent = ::getppid(); ::getppid() == parent;) {
+    Result<LiveAnalysis> analysis = LiveAnalysis::open(folder, settings);
+    if (analysis.ok()) {
+      LiveWatch(std::move(analysis).value(), std::move(folder), streams).follow();
+      break;
+    }
+    system_clock().sleep_until(system_clock().mono_ns() + kLookEveryNs, -1);
+  }
   return int{kExitSuccess};
 }
 
