@@ -3,7 +3,8 @@
 
 Runs a small PyTorch loop with HOTLAP_SHADOW: the hook is on or off in random blocks of steps of one process, so
 that load from elsewhere hits both alike. Prints microseconds per step (difference of the medians of the blocks' mean
-step times, with a bootstrap interval), the share of the step, and what the hook says of itself.
+step times, with a bootstrap interval), by the clock and by the thread's CPU time (for busy machines), and what the hook
+says of itself.
 
     /usr/bin/python3 bench/hook_overhead.py [--steps 12000] [--width 64] [--workers 0] [--block 50] [--json]
 """
@@ -21,7 +22,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python" / "src"
 
 JOB = """
-import sys, torch
+import json, sys, time, torch
+from hotlap import _hook
+core = _hook.parts()[1]
+blocks = []  # [off, steps, CPU ns of this thread]
 from torch.utils.data import DataLoader, TensorDataset
 steps, width, workers = (int(a) for a in sys.argv[1:])
 torch.manual_seed(0)
@@ -39,8 +43,16 @@ while done < steps:
         loss_of(model(x), y).backward()
         optimizer.step()
         done += 1
+        off, cpu = core.busy & 2, time.thread_time_ns()
+        if blocks and blocks[-1][0] == off:
+            blocks[-1][1] += 1
+            blocks[-1][2] += cpu - last
+        else:
+            blocks.append([off, 0, 0])
+        last = cpu
         if done == steps:
             break
+print(json.dumps(blocks))
 """
 
 
@@ -73,21 +85,22 @@ def run(args):
                        HOTLAP_RING_BYTES=str(4 << 20), PYTHONPATH=str(PACKAGE / "hotlap" / "_bootstrap"))
         environ.pop("HOTLAP", None)
         command = [args.python, "-c", JOB, str(args.steps), str(args.width), str(args.workers)]
-        job = subprocess.Popen(command, env=environ)
+        job = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE)
         path = pathlib.Path(folder)
         records, ring = [], None
         while True:
             try:
-                code = job.wait(timeout=0.5)
+                out, _ = job.communicate(timeout=0.5)
+                code = job.returncode
             except subprocess.TimeoutExpired:
                 code = None
             for found in path.glob("%d-*.ring" % job.pid):
                 ring = drain(str(found), records)
             if code is not None:
-                return code, records, ring
+                return code, json.loads(out or b"[]"), records, ring
 
 
-def report(records, ring, block):
+def report(cpu_blocks, records, ring, block):
     blocks = {0: [], 1: []}
     for r in records:
         if r["type"] == "span" and r["kind"] == 21 and r["b"] >= block:
@@ -95,9 +108,13 @@ def report(records, ring, block):
     own = [r["duration"] / r["b"] / 1000 for r in records if r["type"] == "span" and r["kind"] == 20]
     cost, low, high = interval(blocks[1], blocks[0])
     step = statistics.median(blocks[0])
+    cpu = {off: [ns / n / 1000 for found, n, ns in cpu_blocks[1:-1] if found == off and n] for off in (0, 2)}
+    cpu_cost, cpu_low, cpu_high = interval(cpu[0], cpu[2])
     return {"blocks_on": len(blocks[1]), "blocks_off": len(blocks[0]), "step_us": round(step, 1),
             "hook_us_per_step": round(cost, 2), "interval_us": [round(low, 2), round(high, 2)],
-            "share_pct": round(100 * cost / step, 2), "self_measured_us": round(statistics.median(own), 2),
+            "share_pct": round(100 * cost / step, 2),
+            "cpu_us_per_step": round(cpu_cost, 2), "cpu_interval_us": [round(cpu_low, 2), round(cpu_high, 2)],
+            "self_measured_us": round(statistics.median(own), 2),
             "dropped": ring.dropped, "errors": ring.errors, "parts_shed": ring.shed}
 
 
@@ -110,18 +127,17 @@ def main():
     parser.add_argument("--python", default="/usr/bin/python3", help="the Python whose torch is meant")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    code, records, ring = run(args)
+    code, cpu_blocks, records, ring = run(args)
     if code != 0 or ring is None:
         print("the job failed with %s" % code, file=sys.stderr)
         return 1
-    result = report(records, ring, args.block)
+    result = report(cpu_blocks, records, ring, args.block)
     if args.json:
         print(json.dumps(result))
     else:
-        print("step %(step_us)s us; hook %(hook_us_per_step)s us per step %(interval_us)s, %(share_pct)s %%; it "
-              "says of itself %(self_measured_us)s us; %(blocks_on)s blocks on, %(blocks_off)s off; "
-              "dropped %(dropped)s, errors %(errors)s"
-              % result)
+        print("step %(step_us)s us; hook %(hook_us_per_step)s us per step %(interval_us)s by the clock "
+              "(%(share_pct)s %%), %(cpu_us_per_step)s us %(cpu_interval_us)s by CPU time; it says of itself %(self_measured_us)s us; "
+              "%(blocks_on)s blocks on, %(blocks_off)s off; dropped %(dropped)s, errors %(errors)s" % result)
     return 0
 
 

@@ -76,6 +76,7 @@ def execute(command, cwd, ring_dir=None, env=None, timeout=120):
 def same_text(text):
     """Output with what differs between any two runs taken out: pids, addresses, speeds."""
     text = re.sub(r"\b0x[0-9a-f]{6,}\b(?!\.)", "0xADDRESS", text)
+    text = re.sub(r"(?m)^([WE])\d{4} [\d:.]+ \d+ ", r"\1 ", text)
     text = re.sub(r"'(train|eval)_(runtime|(samples|steps)_per_second)': '?[\d.]+'?", "SPEED", text)
     return re.sub(r"\(pid\(s\) [\d, ]+\)|\(pid: \d+\)|pid=\d+|process \d+", "PID", text)
 

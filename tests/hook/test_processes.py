@@ -66,6 +66,45 @@ def test_loader_workers(tmp_path, settings, processes):
     assert any(ring.names[c["name"]] == "loader.queue_depth" for c in ring.records if c["type"] == "count")
 
 
+def test_a_model_inside_a_worker_is_no_training(tmp_path):
+    outcome = Program(tmp_path, """
+class Features(Dataset):
+    def __init__(self):
+        self.model = net().eval()
+    def __len__(self):
+        return 32
+    def __getitem__(self, i):
+        with torch.no_grad():
+            return self.model(torch.full((8,), float(i)))
+model = nn.Linear(2, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in DataLoader(Features(), batch_size=8, num_workers=int(sys.argv[1])):
+    optimizer.zero_grad()
+    loss = model(x).sum()
+    loss.backward()
+    optimizer.step()
+    say(loss)
+""")
+    for workers in "0", "2":
+        ran = outcome.run(arguments=[workers])
+        assert len(steps(ran.main())) == 4
+        assert not ran.main().spans(w.EVALUATION)
+        assert sum(len(r.spans(w.WORKER_BATCH)) for r in ran.rings) == 4
+        assert not any(r.spans(w.FORWARD) for r in ran.workers())
+
+
+def test_forward_alone_is_bounded(tmp_path):
+    ring = Program(tmp_path, """
+model = net().eval()
+x = torch.zeros(1, 8)
+with torch.no_grad():
+    for i in range(25000):
+        model(x)
+""").run().main()
+    assert sum(f["a"] for f in ring.spans(w.FORWARD)) == 25000
+    assert len(ring.spans(w.FORWARD)) < 10
+
+
 def test_a_dataset_that_fails_in_a_worker(tmp_path):
     outcome = Program(tmp_path, """
 class Failing(Dataset):

@@ -1,6 +1,6 @@
 """What counts as a step, an epoch, an evaluation: real loops of Debian's torch."""
 import pytest
-from harness import Program, parts, steps, w
+from harness import PRELUDE, SOURCE, Program, parts, steps, w
 
 pytest.importorskip("torch")
 
@@ -385,7 +385,7 @@ for i in range(6):
     hotlap.count("tensor", torch.tensor(2.0))
     hotlap.count("nonsense", object())
     hotlap.step()
-""").run(env={"PYTHONPATH": str(__import__("harness").SOURCE)}).main()
+""").run(env={"PYTHONPATH": str(SOURCE)}).main()
     found = steps(ring)
     assert len(found) == 6 and {s["flags"] for s in found} == {w.STEP_BY_PROGRAM}
     users = ring.spans(w.USER)
@@ -407,7 +407,7 @@ for x, y in loader:
     optimizer.step()
     say(loss)
     hotlap.step()
-""").run(env={"PYTHONPATH": str(__import__("harness").SOURCE)}).main()
+""").run(env={"PYTHONPATH": str(SOURCE)}).main()
     assert len(steps(ring)) == 8
 
 
@@ -430,3 +430,31 @@ for i, (x, y) in enumerate(loader):
     assert [c["b"] for c in found] == [0, 0, 1]
     assert found[0]["a"] > 1000 and found[1]["a"] > 1000
     assert {c["step"] for c in found} == {4}
+
+
+@pytest.mark.parametrize("scheduled", [False, True])
+def test_a_notebook_attaches_after_the_fact(tmp_path, scheduled):
+    """The hook was not loaded at start: torch, model and optimizer are there before hotlap is imported."""
+    program = Program(tmp_path, """
+loader = DataLoader(data(), batch_size=8)
+model = net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+""" + ("scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3)\n" if scheduled else "") + """
+sys.path.append(os.environ["SOURCE"])
+import hotlap
+print(hotlap.attach())
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = loss_of(model(x), y)
+    loss.backward()
+    optimizer.step()
+    say(loss)
+""", PRELUDE.replace("import os, sys\n", """import os, sys
+sys.meta_path[:] = [f for f in sys.meta_path if not hasattr(f, 'adapters')]
+sys.modules.pop('_hotlap_start', None)
+"""))
+    outcome = program.run(env={"SOURCE": str(SOURCE)}, compare=False)
+    assert outcome.code == 0 and outcome.out.startswith("True"), outcome.err
+    ring = outcome.main()
+    assert len(steps(ring)) == 8
+    assert {w.DATA_WAIT, w.FORWARD, w.BACKWARD, w.OPTIMIZER} <= set(parts(ring, 5))

@@ -26,7 +26,7 @@ EVENTS_MAX = 4096
 BATCH_EVENTS = 512
 BATCH_NS = 2_000_000       # so long small steps gather once EACH_STEP_FLUSH is shed
 IDLE_NS = 200_000_000      # without steps events leave this often
-CANDIDATES_MAX = 128       # batches without an optimizer step until we believe that none will come
+CANDIDATES_MAX = 1024      # batches without an optimizer step until we believe that none will come
 FORWARD_CALLS_MAX = 10_000
 DISCOVERY_STEPS = 3
 
@@ -557,7 +557,8 @@ class Core:
 
     def other_span(self, event):
         _, start, end, kind, name, a, b, thread = event
-        self.recorder.append(_wire.pack_span(kind, start, end - start, thread, name, self.step_now(), a, b))
+        step = -1 if kind == _wire.GARBAGE and self.start_ns is None else self.step_now()
+        self.recorder.append(_wire.pack_span(kind, start, end - start, thread, name, step, a, b))
 
     def count(self, event):
         _, t, _, name, value = event

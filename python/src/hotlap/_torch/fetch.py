@@ -4,7 +4,7 @@ import time
 from _thread import get_ident
 
 from hotlap import _place, _wire
-from hotlap._core import FETCHED, OFF
+from hotlap._core import BUSY, FETCHED, OFF
 from hotlap._torch import batch as content
 
 now = time.monotonic_ns
@@ -28,8 +28,10 @@ transforms = Transforms()
 class TimedCollate:
     """Stands in for collate_fn inside the fetcher; the fetch ends where it ends."""
 
-    def __init__(self, collate_fn, clock):
-        self.collate_fn, self.clock = collate_fn, clock
+    def __init__(self, collate_fn):
+        self.collate_fn, self.in_worker = collate_fn, _place.worker_id() >= 0
+        # A worker's batch is all that its process does; next to a training loop only this thread counts.
+        self.clock = time.process_time_ns if self.in_worker else time.thread_time_ns
         self.start_ns = self.start_cpu = self.samples = 0
 
     def __getattr__(self, name):
@@ -64,9 +66,7 @@ def wrap_init(base, recorder):
             error.__traceback__ = error.__traceback__.tb_next
             raise
         if not recorder.off:
-            # A worker's batch is all that its process does; next to a training loop only this thread counts.
-            clock = time.process_time_ns if _place.worker_id() >= 0 else time.thread_time_ns
-            self.collate_fn = TimedCollate(self.collate_fn, clock)
+            self.collate_fn = TimedCollate(self.collate_fn)
 
     base.__init__ = __init__
 
@@ -86,7 +86,7 @@ def wrap_fetch(torch, cls, recorder, core):
         if transforms.calls:
             inside = transforms.start_ns, transforms.wall_ns, transforms.cpu_ns, transforms.calls
         event = FETCHED, start, end, end_cpu - start_cpu, size, parts, inside
-        if core.thread is None:  # a worker: each batch leaves at once
+        if collate.in_worker:  # each batch leaves at once
             recorder.fetched(event, -1)
             recorder.flush()
         else:
@@ -98,6 +98,8 @@ def wrap_fetch(torch, cls, recorder, core):
         mine = type(collate) is TimedCollate and not core.busy & OFF and transforms.thread != get_ident()
         if mine:
             transforms.begin(get_ident())
+            if collate.in_worker:
+                core.busy |= BUSY  # a model that the dataset uses is no training
             cpu = collate.clock()
         start = now()
         try:
@@ -105,10 +107,14 @@ def wrap_fetch(torch, cls, recorder, core):
         except BaseException as error:
             if mine:
                 transforms.thread = None
+                if collate.in_worker:
+                    core.busy &= OFF
             error.__traceback__ = error.__traceback__.tb_next
             raise
         if mine:
             transforms.thread = None
+            if collate.in_worker:
+                core.busy &= OFF
             try:
                 fetched(collate, data, start, now(), cpu, collate.clock())
             except Exception:

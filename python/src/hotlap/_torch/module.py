@@ -5,7 +5,17 @@ import functools
 import time
 from _thread import get_ident
 
-from hotlap._core import BACKWARD, BY_FORWARD, BY_UPDATE, FORWARD, GRAD, IN_OPTIMIZER, PARAMETERS, TRAINING
+from hotlap._core import (
+    BACKWARD,
+    BATCH_EVENTS,
+    BY_FORWARD,
+    BY_UPDATE,
+    FORWARD,
+    GRAD,
+    IN_OPTIMIZER,
+    PARAMETERS,
+    TRAINING,
+)
 from hotlap._torch import is_compiling_of
 
 now = time.monotonic_ns
@@ -109,7 +119,8 @@ class Roots:
         """`own_call`: the class's __call__ if it is not nn.Module's, which tracers replace and is therefore asked for
         anew each time."""
         module_class, plain_call, search = self.module, self.plain_call, self.search
-        core, append = self.core, self.core.events.append
+        core, events = self.core, self.core.events
+        append = events.append
         is_compiling, is_grad_enabled, capturing = self.is_compiling, self.is_grad_enabled, self.capturing
         parameters = []  # [PARAMETERS or 0], as the first instance has it
 
@@ -142,6 +153,8 @@ class Roots:
                 parameters.append(has_parameters(self))
             append((FORWARD, start, end, parameters[0] + (TRAINING if self.training else 0) + (
                 GRAD if is_grad_enabled() else 0) + (IN_OPTIMIZER if core.optimizer_depth else 0)))
+            if len(events) >= BATCH_EVENTS:
+                core.drain()
             return result
 
         return __call__
@@ -185,6 +198,8 @@ def wrap_backward(torch, core):
             error.__traceback__ = error.__traceback__.tb_next
             raise
         append((BACKWARD, start, now()))
+        if len(core.events) >= BATCH_EVENTS:
+            core.drain()
         return result
 
     torch.autograd.backward = backward

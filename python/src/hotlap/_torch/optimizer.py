@@ -2,6 +2,7 @@
 left a step out.
 """
 import functools
+import gc
 import time
 from _thread import get_ident
 
@@ -40,22 +41,38 @@ def attach_area(torch, recorder, core):
         return result
 
     setattr(base, name, patch)
-    attach_existing(base, wrap_class, core)
+    attach_existing(base, wrap_class, core, is_compiling)
     for module in (torch.cuda.amp.grad_scaler, getattr(torch.amp, "grad_scaler", None)):
         scaler = getattr(module, "GradScaler", None)
         if scaler is not None and "step" in vars(scaler) and not hasattr(vars(scaler)["step"], "_hotlap"):
             wrap_scaler(scaler, core)
 
 
-def attach_existing(base, wrap_class, core):
-    """Classes that were in use before the hook came have their `hooked` mark from torch."""
-    classes = [base]
+def attach_existing(base, wrap_class, core, is_compiling):
+    """Optimizers that were made before the hook came (notebooks): torch has marked their classes as `hooked`. A
+    scheduler has put a step of its own on the instance."""
+    classes, found = [base], False
     while classes:
         cls = classes.pop()
         classes.extend(cls.__subclasses__())
         if cls is not base and hasattr(vars(cls).get("step"), "hooked"):
             wrap_class(cls)
-            core.optimizers_made = True
+            found = True
+    if not found:
+        return
+    core.optimizers_made = True
+    for candidate in gc.get_objects():
+        if issubclass(type(candidate), base) and "step" in vars(candidate):
+            plain_step = vars(candidate)["step"]
+            step = wrapped_step(without_self(plain_step), core, is_compiling)
+            candidate.step = functools.wraps(plain_step)(functools.partial(step, candidate))
+
+
+def without_self(bound):
+    def step(self, *args, **kwargs):
+        return bound(*args, **kwargs)
+
+    return step
 
 
 def wrapped_step(plain_step, core, is_compiling):
