@@ -203,6 +203,7 @@ Range predict(const Case& c, double then_ms, double crowded_ms, int workers_then
   }
   range.low = std::max(range.low, 0.97 * (c.batches * c.costs.compute_ms + c.pauses_ms));
   range.high = std::clamp(range.high, range.low, std::max(c.step_ms, range.low));
+  if (c.is_crowded()) range.high = std::max(range.high, c.step_ms);  // they may take whatever is won
   return range;
 }
 
@@ -296,6 +297,7 @@ void too_few_workers(const Case& c, const LoaderChoice& choice, Finding& finding
     finding.why.push_back(format("other programs take {} of {} cores: that makes the rest of the step's {} ms",
                                  cores_figure(c.outside), cores_figure(c.cores), figure(c.step_ms)));
     finding.certainty = std::min(finding.certainty, Certainty::kLikely);
+    finding.limits.emplace_back("how much the other programs leave of the gain is not known");
   } else if (c.has_cores) {
     finding.why.push_back(cores_words(c));
   }
