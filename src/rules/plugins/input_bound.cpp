@@ -126,7 +126,7 @@ void derive_costs(const FactTable& facts, Case& c) {
   // When all cores are full, a worker that is not on CPU waits for one, not for storage.
   const double crowded = std::clamp((c.busy_pct - 70) / 25, 0.0, 1.0);
   c.costs.worker_cpu_ms = wall * cpu_share;
-  c.costs.worker_io_ms = wall * (1 - cpu_share) * (in_series ? 1 : 1 - crowded);
+  c.costs.worker_io_ms = wall * (1 - cpu_share) * (1 - crowded);
   if (const auto waited = core_wait_ms(facts, c); waited && *waited > 0.02 * c.step_ms / c.batches) {
     const double in_main = compute + (in_series ? wall : 0);
     const double keep = std::clamp(1 - *waited / in_main, 0.4, 1.0);
@@ -273,9 +273,9 @@ void advise_workers(const Case& c, const LoaderChoice& choice, Finding& finding)
                 .step_ms_high = range.high,
                 .basis = Basis::kModel,
                 .note = format("now {}; ", c.workers)};
-  if (choice.least < choice.workers) advice.note += format("{} is the least that could suffice, ", choice.least);
+  if (choice.least < choice.workers) advice.note += format("{} is the least that could do, ", choice.least);
   advice.note += format("more than {} adds nothing", choice.workers);
-  if (on_full_cores) advice.note += format(": {} cores are full then", cores_figure(c.cores));
+  if (on_full_cores) advice.note += format(": {} cores full", cores_figure(c.cores));
   finding.evidence["advised_workers"] = static_cast<double>(choice.workers);
   finding.advice.push_back(std::move(advice));
   if (c.io_share >= kIoShareHigh) finding.advice.back().note += "; IF the storage gives that much, not measured";
@@ -294,8 +294,7 @@ void too_few_workers(const Case& c, const LoaderChoice& choice, Finding& finding
                                  figure(costs.worker_ms() / c.workers), c.party, figure(costs.compute_ms)));
   }
   if (c.is_crowded()) {
-    finding.why.push_back(format("other programs take {} of {} cores: that makes the rest of the step's {} ms",
-                                 cores_figure(c.outside), cores_figure(c.cores), figure(c.step_ms)));
+    finding.why.push_back(format("other programs take {} of {} cores", cores_figure(c.outside), cores_figure(c.cores)));
     finding.certainty = std::min(finding.certainty, Certainty::kLikely);
     finding.limits.emplace_back("how much the other programs leave of the gain is not known");
   } else if (c.has_cores) {
@@ -331,6 +330,19 @@ void cores_full(const Case& c, Finding& finding) {
                             .basis = Basis::kModel,
                             .note = "the same GPU, if any"});
   finding.limits.emplace_back("more workers (no core is left for them)");
+}
+
+void crowded_out(const Case& c, double alone_ms, Finding& finding) {
+  finding.cause = format("Other programs take {} of {} cores", cores_figure(c.outside), cores_figure(c.cores));
+  finding.certainty = std::min(finding.certainty, Certainty::kLikely);
+  finding.why.push_back(format("all cores are full; a step takes {} ms, with the machine to itself about {} ms",
+                               figure(c.step_ms), figure(alone_ms)));
+  const Range range = predict(c, alone_ms, alone_ms, c.workers, true);
+  finding.advice.push_back({.change = "run it when they are done, or give it cores of its own",
+                            .step_ms_low = range.low,
+                            .step_ms_high = std::min(range.high, c.step_ms),
+                            .basis = Basis::kModel,
+                            .note = "more workers will not help"});
 }
 
 void few_shards(const Case& c, const LoaderChoice& choice, Finding& finding) {
@@ -394,8 +406,10 @@ void judge(const FactTable& facts, const Case& c, const Params& params, FindingS
     out.add(std::move(finding));
     return;
   }
-  const int most = std::clamp(static_cast<int>(std::ceil(4 * c.cores)), c.workers + 1,
-                              static_cast<int>(params.number("workers_max")));
+  // Workers that compute all the time need a core each; those that wait for storage do not.
+  const double per_core = c.io_share < kIoShareLow ? 1 : 4;
+  const int most = std::clamp(static_cast<int>(std::ceil(per_core * c.cores)), c.workers + 1,
+                              std::max(static_cast<int>(params.number("workers_max")), c.workers + 1));
   const LoaderChoice choice = choose_workers(c.costs, most);
   const double best_ms = c.model_ms(choice.workers);
   // What the model says about the run as it was, with the workers that deliver.
@@ -403,7 +417,9 @@ void judge(const FactTable& facts, const Case& c, const Params& params, FindingS
   const bool helps = best_ms < (1 - kGainMin) * std::min(c.step_ms, now_ms);
   exclude_look_alikes(facts, c, finding);
 
-  if (c.workers > 0 && c.workers_seen > 0 && c.workers_seen < c.workers && helps) {
+  if (c.workers > 0 && c.is_crowded() && c.busy_pct >= 90 && now_ms < (1 - kGainMin) * c.step_ms) {
+    crowded_out(c, now_ms, finding);
+  } else if (c.workers > 0 && c.workers_seen > 0 && c.workers_seen < c.workers && helps) {
     few_shards(c, choice, finding);
   } else if (c.workers > 0 && c.step_ms > kUnexplained * now_ms && c.busy_pct < 90) {
     out.cannot_tell(
