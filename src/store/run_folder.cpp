@@ -166,7 +166,14 @@ Result<RunFolder> RunFolder::find(const fs::path& home, std::string_view run_unt
     return run;
   }
   if (run_untrusted.find('/') != std::string_view::npos || run_untrusted == "." || run_untrusted == "..") {
-    return open(fs::absolute(as_path));
+    const fs::path folder = fs::absolute(as_path);
+    std::error_code hidden;
+    if (!fs::exists(folder / "run.json", hidden) && !hidden && fs::exists(folder, ignored)) {
+      return Error{ErrorCode::kNotFound,
+                   format("{}: no run is here (no run.json); a run is its folder or a .hotlap file",
+                          strip_control(folder.string()))};
+    }
+    return open(folder);
   }
   const std::vector<RunFolder> runs = list(home, nullptr);
   if (run_untrusted == "last" && !runs.empty()) return runs.front();

@@ -1,4 +1,5 @@
 // Verdict, step times and every finding of one run; several runs together are one (nodes that recorded apart).
+#include <algorithm>
 #include <array>
 #include <ostream>
 
@@ -84,7 +85,9 @@ Result<int> run(const Args& args, Streams& streams) {
   std::vector<RunFolder> folders;
   for (const std::string& one : given) {
     HOTLAP_TRY_ASSIGN(RunFolder folder, RunFolder::find(home, one));
-    folders.push_back(std::move(folder));
+    // A run that is named twice is no second node.
+    const auto is_same = [&](const RunFolder& known) { return known.path() == folder.path(); };
+    if (std::none_of(folders.begin(), folders.end(), is_same)) folders.push_back(std::move(folder));
   }
   HOTLAP_TRY_ASSIGN(LiveAnalysis analysis, LiveAnalysis::open(std::move(folders), rule_settings(config)));
   HOTLAP_TRY(analysis.refresh());
