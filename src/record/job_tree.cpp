@@ -15,7 +15,6 @@ constexpr std::int64_t kScanShare = 200;  // a scan may take 1/200 of the time b
 constexpr std::int64_t kSettleNs = 3 * kNsPerS;
 constexpr std::size_t kCommandBytesMax = 4096;
 constexpr std::size_t kEnvironmentBytesMax = 256 * 1024;
-constexpr std::size_t kMarkersPerScanMax = 64;  // environments read in one scan
 
 std::string_view program_of(std::string_view command) {
   std::string_view program = next_word(command);
@@ -91,10 +90,34 @@ bool JobTree::has_marker(std::int32_t pid) const {
 void JobTree::update(std::int64_t t_ns, Batch& out) {
   HOTLAP_DCHECK(thread_.calls_on_owner());
   if (options_.root_pid == 0 || t_ns < next_scan_ns_) return;
+  if (!has_changed() && !must_scan_) {
+    next_scan_ns_ = t_ns + kScanPeriodNs;
+    return;
+  }
+  must_scan_ = false;
   const std::int64_t before_ns = clock_.mono_ns();
   scan(t_ns, out);
   const std::int64_t cost_ns = std::max<std::int64_t>(0, clock_.mono_ns() - before_ns);
   next_scan_ns_ = t_ns + std::max(kScanPeriodNs, cost_ns * kScanShare);
+}
+
+// The kernel's word that processes may have come or gone: the last number given, and how many tasks there are. One
+// small read in place of a listing of /proc.
+bool JobTree::has_changed() {
+  if (!load_.is_open()) load_ = KeptFile::open(host_, "/proc/loadavg").value_or(KeptFile());
+  if (!load_.is_open()) return true;
+  const Result<std::string_view> text = load_.read();
+  if (!text.ok()) return true;
+  std::string_view rest = *text;
+  for (int average = 0; average < 3; ++average) next_word(rest);
+  const std::string_view tasks = next_word(rest);
+  const std::size_t slash = tasks.find('/');
+  const std::uint64_t total = parse_u64(slash == std::string_view::npos ? tasks : tasks.substr(slash + 1)).value_or(0);
+  const std::uint64_t last_pid = parse_u64(trim(rest)).value_or(0);
+  const bool is_same = total == tasks_total_ && last_pid == last_pid_ && total != 0;
+  tasks_total_ = total;
+  last_pid_ = last_pid;
+  return !is_same;
 }
 
 void JobTree::scan(std::int64_t t_ns, Batch& out) {
@@ -108,7 +131,8 @@ void JobTree::scan(std::int64_t t_ns, Batch& out) {
 
   for (auto node = live_.begin(); node != live_.end();) {
     if (std::binary_search(pids.begin(), pids.end(), node->first)) {
-      if (!node->second.is_settled && t_ns - node->second.found_ns >= kSettleNs) settle(node->second, t_ns, out);
+      if (!node->second.is_settled && t_ns - node->second.found_ns >= kSettleNs) settle(node->second, out);
+      must_scan_ |= !node->second.is_settled;
       ++node;
       continue;
     }
@@ -132,23 +156,29 @@ void JobTree::look_at_new(const std::vector<std::int32_t>& pids, std::int64_t t_
     Stat stat;
     if (read_stat(pid, stat) && !stat.is_zombie) rest.emplace_back(pid, stat);
   }
-  std::size_t markers = 0;
   const auto belongs = [&](std::int32_t pid, const Stat& stat) {
     if (pid == options_.root_pid || live_.contains(stat.parent_pid)) return true;
     return options_.supervisor_pid != 0 && stat.parent_pid == options_.supervisor_pid && !is_ours(pid);
   };
-  for (bool found = true; found;) {
-    found = false;
-    std::erase_if(rest, [&](const auto& candidate) {
-      if (!belongs(candidate.first, candidate.second)) return false;
-      add(candidate.first, candidate.second, t_ns, out);
-      return found = true;
-    });
-  }
-  for (const auto& [pid, stat] : rest) {
-    if (pid == options_.supervisor_pid || ++markers > kMarkersPerScanMax) continue;
-    if (has_marker(pid) && !is_ours(pid)) add(pid, stat, t_ns, out);
-  }
+  const auto take_descendants = [&] {
+    for (bool found = true; found;) {
+      found = false;
+      std::erase_if(rest, [&](const auto& candidate) {
+        if (!belongs(candidate.first, candidate.second)) return false;
+        add(candidate.first, candidate.second, t_ns, out);
+        return found = true;
+      });
+    }
+  };
+  take_descendants();
+  // Only an orphan can have left the tree: the parent of any other decides.
+  std::erase_if(rest, [&](const auto& candidate) {
+    const auto& [pid, stat] = candidate;
+    if (stat.parent_pid > 1 || pid == options_.supervisor_pid || !has_marker(pid) || is_ours(pid)) return false;
+    add(pid, stat, t_ns, out);
+    return true;
+  });
+  take_descendants();
 }
 
 JobTree::Node* JobTree::add(std::int32_t pid, const Stat& stat, std::int64_t t_ns, Batch& out) {
@@ -186,6 +216,7 @@ JobTree::Node* JobTree::find_or_add(std::int32_t pid, std::uint64_t start_ticks,
   Stat stat;
   if (!read_stat(pid, stat) || stat.start_ticks != start_ticks) stat = {.start_ticks = start_ticks};  // it has ended
   Node* node = add(pid, stat, t_ns, out);
+  must_scan_ = true;
   rebuild_view();
   return node;
 }
@@ -269,7 +300,7 @@ void JobTree::hook_refused(std::int32_t pid, std::uint64_t start_ticks, std::str
 
 // A few seconds after its start a process has become what it is (exec follows fork), and its hook has spoken or will
 // not.
-void JobTree::settle(Node& node, std::int64_t, Batch& out) {
+void JobTree::settle(Node& node, Batch& out) {
   node.is_settled = true;
   const ProcessInfo before = node.info;
   read_command(node);

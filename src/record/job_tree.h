@@ -43,7 +43,10 @@ class JobTree {
  public:
   JobTree(const Host& host, const Clock& clock, JobTreeOptions options);
 
-  void set_root(std::int32_t pid) { options_.root_pid = pid; }
+  void set_root(std::int32_t pid) {
+    must_scan_ |= pid != options_.root_pid;
+    options_.root_pid = pid;
+  }
   // Looks for new and ended processes when it is time; tells `out` what changed.
   void update(std::int64_t t_ns, Batch& out);
   // From a ring: the process is one of the job's whatever /proc says. Returns its slot; 0: beyond the bound.
@@ -74,9 +77,10 @@ class JobTree {
     bool is_zombie = false;
   };
 
+  bool has_changed();
   void scan(std::int64_t t_ns, Batch& out);
   void look_at_new(const std::vector<std::int32_t>& pids, std::int64_t t_ns, Batch& out);
-  void settle(Node& node, std::int64_t t_ns, Batch& out);
+  void settle(Node& node, Batch& out);
   bool has_marker(std::int32_t pid) const;
   bool is_ours(std::int32_t pid) const;
   bool read_stat(std::int32_t pid, Stat& stat) const;
@@ -100,6 +104,10 @@ class JobTree {
   std::set<std::string, std::less<>> labels_in_use_;
   std::vector<JobProcess> view_;
   std::int64_t next_scan_ns_ = INT64_MIN;
+  KeptFile load_;
+  std::uint64_t tasks_total_ = 0;
+  std::uint64_t last_pid_ = 0;
+  bool must_scan_ = true;  // a young process has to be looked at again
   std::string own_exe_;
   ThreadChecker thread_;
 };

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,6 +20,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "collect/registry.h"
+#include "record/control.h"
 #include "record/identity.h"
 #include "record/messages.h"
 #include "record/recorder.h"
@@ -62,7 +62,6 @@ class RecorderProcess {
  private:
   Result<std::unique_ptr<RecordingWriter>> open_recording();
   void open_signals();
-  void open_control();
   void watch_job(std::int32_t pid);
   void say(std::string_view word, std::int64_t number, std::string text);
   void note_start();
@@ -108,14 +107,6 @@ void RecorderProcess::open_signals() {
   signal_fd_ = ::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-void RecorderProcess::open_control() {
-  const std::string path = (folder_.path() / kControlFifo).native();
-  ::unlink(path.c_str());
-  // Without it the interval cannot be changed; nothing else depends on it.
-  if (::mkfifo(path.c_str(), 0600) != 0) return;
-  control_fd_ = ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-}
-
 void RecorderProcess::watch_job(std::int32_t pid) {
   if (pid == 0 || job_fd_ >= 0) return;
   job_fd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
@@ -140,9 +131,9 @@ void RecorderProcess::note_start() {
 
 Result<RecorderReport> RecorderProcess::run() {
   channel_fd_ = task_.channel_fd;
+  open_signals();  // first: from here on a signal ends the recording in order
   HOTLAP_TRY_ASSIGN(std::unique_ptr<RecordingWriter> writer, open_recording());
-  open_signals();
-  open_control();
+  control_fd_ = open_control(folder_.path());  // without it the interval cannot be changed; nothing else needs it
   RecorderOptions options;
   options.host = &system_host();
   options.clock = &system_clock();
@@ -292,6 +283,7 @@ Result<RecorderReport> RecorderProcess::finish() {
 Result<RecorderReport> record_until_end(const RecorderTask& task) {
   // One heap for all threads: each of glibc's own would cost some hundred KiB.
   ::mallopt(M_ARENA_MAX, 1);
+  if (task.logs_to_file && task.channel_fd >= 0) ::prctl(PR_SET_NAME, "hotlap-recorder");
   HOTLAP_TRY_ASSIGN(RunFolder folder, RunFolder::open(task.run_folder));
   if (task.logs_to_file) log_to_file((task.run_folder / "recorder.log").c_str());
   RecorderProcess process(task, std::move(folder));

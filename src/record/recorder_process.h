@@ -32,7 +32,4 @@ struct RecorderReport {
 // run's final state. Must be called while the process has one thread.
 Result<RecorderReport> record_until_end(const RecorderTask& task);
 
-// Name of the FIFO in a run folder through which `hotlap set` speaks to the recorder: "interval <ns>\n".
-inline constexpr std::string_view kControlFifo = "control";
-
 }  // namespace hotlap

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "record/hook_files.h"
 #include "record/redact.h"
@@ -69,6 +70,24 @@ RunInfo describe_run(const std::vector<std::string>& command, std::int64_t inter
   info.hotlap_version = hotlap_version();
   info.start_wall_ns = system_clock().read().wall_ns;
   info.interval_ns = interval_ns;
+  return info;
+}
+
+Result<RunInfo> describe_process(std::int32_t pid, std::int64_t interval_ns) {
+  const Host& host = system_host();
+  const Result<std::string> words = host.read_text(format("/proc/{}/cmdline", pid));
+  if (!words.ok()) return Error{ErrorCode::kNotFound, format("there is no process {}", pid)};
+  std::vector<std::string> command;
+  for (const std::string_view word : split(*words, '\0')) command.emplace_back(word);
+  while (!command.empty() && command.back().empty()) command.pop_back();
+  RunInfo info = describe_run(command, interval_ns);
+  info.job_pid = pid;
+  Result<std::string> folder = host.read_link(format("/proc/{}/cwd", pid));
+  if (folder.ok()) {
+    info.working_directory = *folder;
+    info.script = redact_text(script_of(command, *folder));
+  }
+  info.name = command.empty() ? format("process {}", pid) : short_name_of(info.script);
   return info;
 }
 

@@ -42,7 +42,8 @@ struct RunPlan {
 
 RunPlan plan_run(const RunOptions& options);
 
-// Describes the run of a process that is there already, or of the host alone (`hotlap record`).
 RunInfo describe_run(const std::vector<std::string>& command, std::int64_t interval_ns);
+// The run of a process that is there already (`hotlap record`). kNotFound when it is not, kIo when it may not be seen.
+Result<RunInfo> describe_process(std::int32_t pid, std::int64_t interval_ns);
 
 }  // namespace hotlap

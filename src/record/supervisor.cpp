@@ -19,8 +19,8 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "model/event.h"
+#include "record/companions.h"
 #include "record/group_witness.h"
-#include "record/messages.h"
 #include "record/spawn.h"
 #include "record/transfer.h"
 
@@ -30,16 +30,13 @@ namespace {
 constexpr std::int64_t kRecorderWaitNs = 10 * kNsPerS;  // for the recording to be closed, after the job's end
 constexpr std::int64_t kVerdictWaitNs = 30 * kNsPerS;
 constexpr std::int64_t kSecondTermNs = kNsPerS;  // closer together they are one request: timeout(1) signals twice
-constexpr std::uint64_t kWatcherAddressBytes = std::uint64_t{1} << 30;
-constexpr int kWatcherNice = 10;
 
 class Supervisor {
  public:
-  explicit Supervisor(const RunOptions& options) : options_(options) {}
+  explicit Supervisor(const RunOptions& options)
+      : options_(options), inherited_(block_signals()), companions_(options, inherited_) {}
   ~Supervisor() {
-    for (const int fd : {signal_fd_, channel_fd_}) {
-      if (fd >= 0) ::close(fd);
-    }
+    if (signal_fd_ >= 0) ::close(signal_fd_);
   }
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
@@ -47,56 +44,32 @@ class Supervisor {
   int run();
 
  private:
-  void say(std::string_view line) const;
-  void start_recording();
-  void start_recorder();
-  void start_watcher(bool is_final);
   int start_job();
   int transfer(const std::string& line, Phase phase);
   int wait_for(pid_t child);
   void take_signals();
   void take_signal(const signalfd_siginfo& info);
   void reap();
-  void take_messages();
-  void tell(std::string_view word, std::int64_t number = 0, std::string text = {}) const;
   void finish_recording(int status);
   bool wait_until(std::int64_t deadline_ns, const bool& is_done);
   [[noreturn]] void die_by(int signal_number) const;
 
   const RunOptions& options_;
-  RunPlan plan_;
   InheritedSignals inherited_;
+  Companions companions_;
+  RunPlan plan_;
   GroupWitness witness_;
-  std::optional<RunFolder> folder_;
   int signal_fd_ = -1;
-  int channel_fd_ = -1;
   pid_t waited_ = -1;  // the job, or the transfer that runs
   pid_t job_ = -1;
-  pid_t recorder_ = -1;
-  pid_t watcher_ = -1;
-  int recorder_starts_ = 0;
   int waited_status_ = 0;
   bool waited_is_over_ = false;
-  bool recorder_is_over_ = true;
-  bool watcher_is_over_ = true;
   bool was_interrupted_ = false;  // a signal came after the job's end: leave at once
   std::int64_t first_term_ns_ = -1;
   std::int64_t kill_at_ns_ = INT64_MAX;
 };
 
-void Supervisor::say(std::string_view line) const {
-  if (options_.is_quiet) return;
-  const std::string text = format("hotlap: {}\n", strip_control(line));
-  // One call: lines of several processes do not mix.
-  if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
-}
-
-void Supervisor::tell(std::string_view word, std::int64_t number, std::string text) const {
-  send_message(channel_fd_, {std::string(word), number, std::move(text)});
-}
-
 int Supervisor::run() {
-  inherited_ = block_signals();
   sigset_t all;
   ::sigfillset(&all);
   signal_fd_ = ::signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -104,23 +77,24 @@ int Supervisor::run() {
   plan_ = plan_run(options_);
 
   if (options_.download) {
-    start_recording();
+    companions_.start(plan_, 0);
     const int status = transfer(*options_.download, Phase::kDownloading);
     if (status != 0) {
-      say(format("the download failed: the job was not started ({})", *options_.download));
+      companions_.say(format("the download failed: the job was not started ({})", *options_.download));
       finish_recording(status);
       if (WIFSIGNALED(status)) die_by(WTERMSIG(status));
       return WEXITSTATUS(status);
     }
   }
   if (const int refused = start_job(); refused != 0) return refused;
-  if (!folder_) start_recording();
-  tell("phase", static_cast<int>(Phase::kInitialisation));
-  for (const std::string& note : plan_.notes) say(note);
+  if (!companions_.has_folder()) companions_.start(plan_, job_);
+  companions_.tell("phase", static_cast<int>(Phase::kInitialisation));
+  for (const std::string& note : plan_.notes) companions_.say(note);
   const int status = wait_for(job_);
-  tell(WIFSIGNALED(status) ? "killed" : "exit", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+  companions_.tell(WIFSIGNALED(status) ? "killed" : "exit",
+                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
   if (options_.upload && !WIFSIGNALED(status) && transfer(*options_.upload, Phase::kUploading) != 0) {
-    say(format("the upload failed ({})", *options_.upload));
+    companions_.say(format("the upload failed ({})", *options_.upload));
   }
   witness_.stop();
   finish_recording(status);
@@ -134,7 +108,7 @@ int Supervisor::start_job() {
   if (!pid.ok()) {
     const std::string line = format("hotlap: {}\n", pid.error().message);
     if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return failure.exit_code();
-    if (folder_) finish_recording(failure.exit_code() << 8);
+    if (companions_.has_folder()) finish_recording(failure.exit_code() << 8);
     if (plan_.runtime) plan_.runtime->remove();
     return failure.exit_code();
   }
@@ -148,60 +122,12 @@ int Supervisor::start_job() {
   if (!options_.upload) ::dup2(null_fd, STDOUT_FILENO);
   ::close(null_fd);
   plan_.info.job_pid = job_;
-  tell("job", job_);
+  companions_.job_started(job_);
   return 0;
 }
 
-void Supervisor::start_recording() {
-  if (!plan_.records) return;
-  plan_.info.start_wall_ns = system_clock().read().wall_ns;
-  Result<RunFolder> folder = RunFolder::create(plan_.home, plan_.info);
-  if (!folder.ok()) {
-    plan_.notes.push_back(format("not recorded: {}", folder.error().message));
-    return;
-  }
-  folder_ = std::move(*folder);
-  start_recorder();
-  if (!options_.is_quiet) start_watcher(false);
-}
-
-void Supervisor::start_recorder() {
-  int recorder_end = -1;
-  if (channel_fd_ >= 0) ::close(std::exchange(channel_fd_, -1));
-  if (!make_channel(channel_fd_, recorder_end)) return say("not recorded: no descriptors left");
-  OwnProcess process{
-      .words = {"_recorder", "--folder", folder_->path().native(), "--interval-ns", format("{}", options_.interval_ns),
-                "--supervisor", format("{}", ::getpid()), "--job", format("{}", std::max(job_, 0))},
-      .descriptors = {recorder_end}};
-  if (!plan_.delivery.ring_folder.empty()) {
-    process.words.insert(process.words.end(), {"--rings", plan_.delivery.ring_folder});
-  }
-  if (recorder_starts_++ > 0) {
-    process.words.insert(process.words.end(), {"--gap-from", format("{}", system_clock().mono_ns())});
-  }
-  if (plan_.runtime) process.descriptors.push_back(plan_.runtime->lock_fd());  // held while the recorder lives
-  const Result<pid_t> pid = spawn_own(process, inherited_);
-  ::close(recorder_end);
-  if (!pid.ok()) return say(format("not recorded: {}", pid.error().message));
-  recorder_ = *pid;
-  recorder_is_over_ = false;
-}
-
-void Supervisor::start_watcher(bool is_final) {
-  OwnProcess process{.words = {"_watch", "--folder", folder_->path().native()},
-                     .keeps_stderr = !options_.is_quiet,
-                     .nice = is_final ? 0 : kWatcherNice,
-                     .address_bytes_max = kWatcherAddressBytes};
-  process.words.emplace_back(is_final ? "--final" : "--live");
-  process.words.insert(process.words.end(), options_.watcher_words.begin(), options_.watcher_words.end());
-  const Result<pid_t> pid = spawn_own(process, inherited_);
-  if (!pid.ok()) return;
-  watcher_ = *pid;
-  watcher_is_over_ = false;
-}
-
 int Supervisor::transfer(const std::string& line, Phase phase) {
-  tell("phase", static_cast<int>(phase));
+  companions_.tell("phase", static_cast<int>(phase));
   const MovedBytes before = moved_bytes(system_host());
   const std::int64_t from_ns = system_clock().mono_ns();
   SpawnFailure failure;
@@ -211,8 +137,8 @@ int Supervisor::transfer(const std::string& line, Phase phase) {
   const int status = wait_for(*pid);
   const TransferSummary summary = summarise_transfer(before, moved_bytes(system_host()),
                                                      system_clock().mono_ns() - from_ns, phase == Phase::kDownloading);
-  tell("transfer", summary.bytes, format("{}: {}", to_string(phase), summary.text));
-  if (status == 0) say(format("{}: {}", to_string(phase), summary.text));
+  companions_.tell("transfer", summary.bytes, format("{}: {}", to_string(phase), summary.text));
+  if (status == 0) companions_.say(format("{}: {}", to_string(phase), summary.text));
   return status;
 }
 
@@ -237,9 +163,9 @@ bool Supervisor::wait_until(std::int64_t deadline_ns, const bool& is_done) {
     }
     if (left_ns <= 0 || was_interrupted_) return false;
     const timespec timeout{left_ns / kNsPerS, left_ns % kNsPerS};
-    std::array<pollfd, 2> waited{pollfd{signal_fd_, POLLIN, 0}, pollfd{channel_fd_, POLLIN, 0}};
+    std::array<pollfd, 2> waited{pollfd{signal_fd_, POLLIN, 0}, pollfd{companions_.channel_fd(), POLLIN, 0}};
     if (::ppoll(waited.data(), waited.size(), until_ns == INT64_MAX ? nullptr : &timeout, nullptr) < 0) continue;
-    if (waited[1].revents != 0) take_messages();
+    if (waited[1].revents != 0) companions_.take_messages();
     if ((waited[0].revents & POLLIN) != 0) take_signals();
   }
   return true;
@@ -267,7 +193,7 @@ void Supervisor::take_signal(const signalfd_siginfo& info) {
   // for it.
   const bool has_it = info.ssi_code == SI_KERNEL || witness_.has_seen(number);
   if (!has_it && info.ssi_pid != static_cast<std::uint32_t>(waited_)) ::kill(waited_, number);
-  if (number != SIGWINCH && number != SIGCONT) tell("signal", number);
+  if (number != SIGWINCH && number != SIGCONT) companions_.tell("signal", number);
   if (number != SIGTERM || !options_.grace_ns) return;
   const std::int64_t now_ns = system_clock().mono_ns();
   if (first_term_ns_ < 0) {
@@ -287,66 +213,37 @@ void Supervisor::reap() {
         waited_status_ = status;
         waited_is_over_ = true;
       } else if (WIFCONTINUED(status)) {
-        tell("continued");
+        companions_.tell("continued");
       } else {
-        tell("stopped");
+        companions_.tell("stopped");
         // Stopped by job control: whoever waits for us must see it. SIGCONT to the group continues both.
         const int by = WSTOPSIG(status);
         if (by == SIGTSTP || by == SIGTTIN || by == SIGTTOU) ::kill(::getpid(), SIGSTOP);
       }
-    } else if (pid == recorder_ && has_ended) {
-      take_messages();
-      recorder_ = -1;
-      recorder_is_over_ = true;
-      const bool has_failed = WIFSIGNALED(status) || WEXITSTATUS(status) != 0;
-      if (!has_failed || waited_is_over_ || waited_ < 0) continue;
-      if (WIFSIGNALED(status) && recorder_starts_ < 2) {
-        start_recorder();
-      } else {
-        say("the recorder ended: the job goes on without being recorded; see recorder.log in the run folder");
-      }
-    } else if (pid == watcher_ && has_ended) {
-      watcher_ = -1;
-      watcher_is_over_ = true;
+    } else if (has_ended) {
+      companions_.take_end(pid, status, waited_ > 0 && !waited_is_over_);
     }
   }
 }
 
-void Supervisor::take_messages() {
-  bool is_closed = channel_fd_ < 0;
-  while (!is_closed) {
-    const std::optional<Message> message = receive_message(channel_fd_, is_closed);
-    if (!message) break;
-    if (message->word == "say") say(message->text);
-  }
-  if (is_closed && channel_fd_ >= 0) ::close(std::exchange(channel_fd_, -1));
-}
-
 void Supervisor::finish_recording(int status) {
-  if (!folder_) {
+  if (!companions_.has_folder()) {
     if (plan_.runtime) plan_.runtime->remove();
     return;
   }
-  if (watcher_ > 0) ::kill(watcher_, SIGKILL);
-  wait_until(system_clock().mono_ns() + kNsPerS, watcher_is_over_);
-  tell(WIFSIGNALED(status) ? "killed" : "exit", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-  tell("end");
-  if (!wait_until(system_clock().mono_ns() + kRecorderWaitNs, recorder_is_over_) && !was_interrupted_) {
-    return say("the recorder is still writing: the run will be complete when it has ended");
+  companions_.stop_watcher();
+  wait_until(system_clock().mono_ns() + kNsPerS, companions_.watcher_is_over());
+  companions_.tell(WIFSIGNALED(status) ? "killed" : "exit",
+                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+  companions_.tell("end");
+  if (!wait_until(system_clock().mono_ns() + kRecorderWaitNs, companions_.recorder_is_over()) && !was_interrupted_) {
+    return companions_.say("the recorder is still writing: the run will be complete when it has ended");
   }
-  // The recorder writes the run's end; when it could not, the one who knows it does.
-  if (folder_->reload().ok() && folder_->info().status == RunStatus::kRunning && recorder_is_over_) {
-    RunInfo info = folder_->info();
-    info.end_wall_ns = system_clock().read().wall_ns;
-    if (WIFSIGNALED(status)) info.exit_signal = WTERMSIG(status);
-    if (WIFEXITED(status)) info.exit_code = WEXITSTATUS(status);
-    info.status = info.exit_signal ? RunStatus::kKilled : status == 0 ? RunStatus::kFinished : RunStatus::kFailed;
-    folder_->update(info).ok();
-  }
-  if (recorder_is_over_ && plan_.runtime) plan_.runtime->remove();
+  companions_.complete_run(status);
+  if (companions_.recorder_is_over() && plan_.runtime) plan_.runtime->remove();
   if (was_interrupted_) return;
-  start_watcher(true);
-  wait_until(system_clock().mono_ns() + kVerdictWaitNs, watcher_is_over_);
+  companions_.start_final_watcher();
+  wait_until(system_clock().mono_ns() + kVerdictWaitNs, companions_.watcher_is_over());
 }
 
 // So that whoever waits for us sees what it would have seen of the job: killed by that signal.

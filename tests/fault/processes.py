@@ -46,6 +46,13 @@ class Home:
         return [f for run in self.runs() for f in sorted(run.glob("*.hotlap"))]
 
 
+def shown(home):
+    """The run as a reader sees it."""
+    done = subprocess.run([HOTLAP, "show", "--json", "last"], env=home.environment, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=GIVE_UP_S)
+    return json.loads(done.stdout or "null")
+
+
 def wait_for(condition, what):
     until = time.monotonic() + GIVE_UP_S
     while time.monotonic() < until:

@@ -9,20 +9,13 @@ import subprocess
 import time
 
 import pytest
-from processes import GIVE_UP_S, committed_tables, is_alive, kill_quietly, part_of, wait_for
+from processes import GIVE_UP_S, committed_tables, is_alive, kill_quietly, part_of, shown, wait_for
 
 KILLS = int(os.environ.get("HOTLAP_KILLS", "12"))
 SEED = int(os.environ.get("HOTLAP_SEED", "1"))
 JOB = "i=0; while [ $i -lt 12 ]; do echo $i; i=$((i+1)); sleep 0.1; done; exit 3"
 OUTPUT = "".join("%d\n" % i for i in range(12))
 PARTS = ["_recorder", "run", "_watch", "job", "both"]
-
-
-def shown(home):
-    """The run as a reader sees it."""
-    done = subprocess.run([os.environ["HOTLAP"], "show", "--json", "last"], env=home.environment, check=False,
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=GIVE_UP_S)
-    return json.loads(done.stdout or "null")
 
 
 def killed_at(home, victim, after_s):

@@ -1,0 +1,65 @@
+"""`hotlap record` attaches to what runs; `hotlap set` changes a live recording."""
+import json
+import signal
+import subprocess
+
+import pytest
+from processes import GIVE_UP_S, HOTLAP, part_of, shown, wait_for
+
+
+def hotlap(home, *words):
+    return subprocess.run([HOTLAP, *words], env=home.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          check=False, timeout=GIVE_UP_S)
+
+
+def test_a_running_process_is_recorded_until_it_ends(home):
+    job = subprocess.Popen(["sh", "-c", "sleep 1000; true"])
+    recording = subprocess.Popen([HOTLAP, "record", "--pid", str(job.pid), "--interval", "20ms", "--name", "seen"],
+                                 env=home.environment, stderr=subprocess.PIPE, text=True)
+    assert "recording process %d (seen)" % job.pid in recording.stderr.readline()
+    wait_for(home.recordings, "its file")
+    job.kill()
+    job.wait()
+    assert recording.wait(GIVE_UP_S) == 0
+    info = home.run_json()
+    assert (info["status"], info["exit_code"], info["name"]) == ("unknown", None, "seen")
+    assert "sleep 1000" in hotlap(home, "show", "last").stdout
+
+
+def test_the_machine_is_recorded_until_a_signal(home):
+    recording = subprocess.Popen([HOTLAP, "record", "--host", "--quiet"], env=home.environment, stderr=subprocess.PIPE)
+    wait_for(home.recordings, "its file")
+    recording.send_signal(signal.SIGINT)
+    assert recording.wait(GIVE_UP_S) == 0
+    assert recording.stderr.read() == b""
+    assert home.run_json()["status"] == "finished"
+
+
+@pytest.mark.parametrize("words, code, line", [
+    (["record"], 2, "give either --pid P or --host"),
+    (["record", "--pid", "1", "--host"], 2, "give either --pid P or --host"),
+    (["record", "--pid", "4194303"], 1, "there is no process 4194303"),
+    (["set", "last"], 2, "nothing to set: give --interval"),
+    (["set", "last", "--interval", "1ms"], 2, "--interval"),
+])
+def test_wrong_use_is_one_line(home, words, code, line):
+    done = hotlap(home, *words)
+    assert done.returncode == code
+    assert line in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert home.runs() == []
+
+
+def test_the_interval_of_a_live_run_can_be_changed(home):
+    job = home.start("sleep", "1000", flags=["--quiet", "--interval", "10s"])
+    wait_for(lambda: part_of(job.pid, "_recorder") and home.recordings(), "the recorder")
+    wait_for(lambda: [run for run in home.runs() if (run / "control").exists()], "its control")
+    done = hotlap(home, "set", "last", "--interval", "20ms")
+    assert done.returncode == 0, done.stderr
+    assert home.run_json()["interval_ns"] == "20000000"
+    wait_for(lambda: "interval" in json.dumps([r["events"] for r in shown(home)["recordings"]]), "the event")
+    job.terminate()
+    job.wait(GIVE_UP_S)
+    ended = hotlap(home, "set", "last", "--interval", "20ms")
+    assert ended.returncode == 1
+    assert "is not being recorded" in ended.stderr
