@@ -13,9 +13,9 @@ constexpr std::string_view kCliHead = R"(# Commands
 Made from the commands' descriptions; do not edit.
 
 A RUN is named by its id, the start of an id, its name (the newest of that name), the path of its folder or of a
-`.hotlap` file, or `last`. `--json` prints one JSON document on standard output with a `schema` number; a field is never
-renamed or given another meaning without that number growing, and what is not known is `null`. Our messages go to
-standard error. Colour is used on a terminal only, and never when `NO_COLOR` is set.
+`.hotlap` file, or `last`. `--json` prints one JSON document on standard output ([json.md](json.md)) with a `schema`
+number; a field is never renamed or given another meaning without that number growing, and what is not known is `null`.
+Our messages go to standard error. Colour is used on a terminal only, and never when `NO_COLOR` is set.
 Exit codes: [exit-codes.md](exit-codes.md).
 
 | command | |
