@@ -103,7 +103,7 @@ def test_the_next_run_of_the_script_is_compared_with_this_one(home):
     assert done.returncode == 0, done.stderr
     previous = analysis(home, "after")["previous"]
     assert previous["id"] == document["run"]["id"]
-    assert previous["step_ms"] == pytest.approx(document["steps"]["median_ms"])
+    assert previous["step_ms"] == pytest.approx(document["steps"]["mean_ms"])
     assert previous["predicted_ms_low"] == pytest.approx(document["findings"][0]["advice"][0]["step_ms_low"])
     assert "vs previous run" in done.stderr
 
