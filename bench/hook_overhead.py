@@ -136,8 +136,9 @@ def main():
         print(json.dumps(result))
     else:
         print("step %(step_us)s us; hook %(hook_us_per_step)s us per step %(interval_us)s by the clock "
-              "(%(share_pct)s %%), %(cpu_us_per_step)s us %(cpu_interval_us)s by CPU time; it says of itself %(self_measured_us)s us; "
-              "%(blocks_on)s blocks on, %(blocks_off)s off; dropped %(dropped)s, errors %(errors)s" % result)
+              "(%(share_pct)s %%), %(cpu_us_per_step)s us %(cpu_interval_us)s by CPU time; it says of "
+              "itself %(self_measured_us)s us; %(blocks_on)s blocks on, %(blocks_off)s off; dropped "
+              "%(dropped)s, errors %(errors)s" % result)
     return 0
 
 
