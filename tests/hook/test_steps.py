@@ -182,6 +182,48 @@ for x, y in loader:
     assert set(parts(ring, 5)) == {w.DATA_WAIT, w.FORWARD, w.BACKWARD, w.OPTIMIZER}
 
 
+@pytest.mark.parametrize("order", ["teacher first", "student first"])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_frozen_teacher_is_part_of_the_step(tmp_path, order, known):
+    ring = Program(tmp_path, """
+teacher, student = net().eval(), net()
+optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+loader = DataLoader(data(), batch_size=8)
+validation = DataLoader(data(24), batch_size=8)
+def ask(x):
+    with torch.no_grad():
+        return teacher(x)
+for epoch in range(2):
+    for x, y in (loader if %s else list(data().tensors[0].reshape(8, 1, 8, 8).repeat(1, 2, 1, 1))):
+        if %s:
+            goal = ask(x)
+            out = student(x)
+        else:
+            out = student(x)
+            goal = ask(x)
+        loss = (out - goal).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        say(loss)
+    student.eval()
+    for x, y in (validation if %s else [(x, 0) for x in data(24).tensors[0].split(8)]):
+        print(float(ask(x).sum()), float((student(x).detach() - ask(x)).sum()))
+    student.train()
+""" % (known, order == "teacher first", known)).run().main()
+    found = steps(ring)
+    assert len(found) == 16
+    assert len(ring.spans(w.EVALUATION)) == 2
+    forwards = [f for f in ring.spans(w.FORWARD) if f["step"] >= 0]
+    assert [f["step"] for f in forwards] == list(range(16))
+    if known:
+        assert {f["a"] for f in forwards} == {2}
+        assert {s["a"] for s in found} == {8}
+        assert sum(e["a"] for e in ring.spans(w.EVALUATION)) == 6
+    for step in found[1:]:
+        assert sum(parts(ring, step["step"]).values()) <= step["duration"]
+
+
 GAN = """
 loader = DataLoader(data(), batch_size=8)
 g, d = nn.Linear(4, 8), nn.Sequential(nn.Linear(8, 1))

@@ -28,6 +28,7 @@ BATCH_NS = 2_000_000       # so long small steps gather once EACH_STEP_FLUSH is 
 IDLE_NS = 200_000_000      # without steps events leave this often
 CANDIDATES_MAX = 1024      # batches without an optimizer step until we believe that none will come
 FORWARD_CALLS_MAX = 10_000
+QUIET_CALLS_MAX = 3        # without a loader: so many forwards in eval mode in a row are an evaluation
 DISCOVERY_STEPS = 3
 
 
@@ -66,7 +67,8 @@ class Core:
         self.forward_since_batch = False
         self.last_iterator = None
         self.pending = None     # a wait that is not yet known to be for training or evaluation
-        self.unsure = False     # a forward without gradients used it, and no loader is known for training yet
+        self.unsure = False     # quiet forwards used it: what follows will tell
+        self.unsure_calls, self.unsure_grad = 0, False
         self.train_loader = None
         self.last_wait_step = -10
         self.samples = self.tokens = -1
@@ -254,23 +256,22 @@ class Core:
     def forward(self, event):
         """A root module returned."""
         _, start, end, bits = event
-        pending = self.pending
-        if not bits & TRAINING:
-            evaluating = not (self.eval_mode_trains and bits & GRAD)
-        elif not bits & GRAD:
-            evaluating = pending[5] is not self.train_loader if pending is not None else self.evaluating
-            if evaluating and not self.evaluating and self.train_loader is None and not self.inference():
-                self.unsure, evaluating, pending = True, False, None  # the next backward or batch will tell
+        if bits & TRAINING and bits & GRAD:
+            if self.unsure and bits & PARAMETERS:
+                self.end_doubt(start)
+            evaluating = self.evaluating and self.pending is None and not bits & PARAMETERS
         else:
-            evaluating = self.evaluating and pending is None and not bits & PARAMETERS
-        if evaluating is not self.evaluating:
-            self.switch(evaluating, start if pending is None else pending[0])
-        if pending is not None:
-            self.settle_pending(evaluating)
+            evaluating = self.quiet_forward(bits)
+        if not self.unsure:
+            pending = self.pending
+            if evaluating is not self.evaluating:
+                self.switch(evaluating, start if pending is None else pending[0])
+            if pending is not None:
+                self.settle_pending(evaluating)
         if self.start_ns is None:
             self.start_ns = start
         if self.forward_start is None:
-            if self.pending is None and not evaluating and (not bits & IN_OPTIMIZER or not self.forwards):
+            if not (self.unsure or evaluating or self.pending) and (not bits & IN_OPTIMIZER or not self.forwards):
                 self.wait_before_forward(start)
             self.forward_start = start
         duration = end - start
@@ -280,15 +281,48 @@ class Core:
         self.forward_since_batch = True
         self.forwards_ever += 1
         self.last_event_ns = end
-        if evaluating:
+        if self.unsure:
+            self.unsure_calls += bool(bits & PARAMETERS)
+        elif evaluating:
             self.eval_last = end
         else:
             self.forwards += 1
-            if self.phase == _wire.PHASE_INITIALISATION and not self.unsure:
+            if self.phase == _wire.PHASE_INITIALISATION:
                 self.enter_phase(_wire.PHASE_TRAINING, start)
         if self.forward_calls >= FORWARD_CALLS_MAX:
             self.close_forward()
             self.nested.clear()
+
+    def quiet_forward(self, bits):
+        """In eval mode or without gradients: an evaluation, or a frozen model that takes part in training. Whether it
+        evaluates; `unsure` when only what follows on the same batch can tell."""
+        if self.unsure or self.inference():
+            return not self.unsure and not bits & TRAINING
+        if bits & GRAD and self.eval_mode_trains:
+            return False
+        if self.evaluating and (self.pending is None or self.pending[5] is not self.train_loader):
+            return True
+        if not self.evaluating and self.pending is None and self.forwards:
+            return False  # beside the model that trains
+        self.unsure, self.unsure_calls, self.unsure_grad = True, 0, bool(bits & GRAD)
+        return self.evaluating
+
+    def end_doubt(self, t):
+        """A forward of a model that trains, a backward or an update follows: the quiet forwards were part of a step.
+        Without a loader to tell batches apart, several of them are taken for an evaluation."""
+        if self.pending is None and self.unsure_calls >= QUIET_CALLS_MAX:
+            self.was_evaluation()
+            return
+        self.unsure = False
+        if self.evaluating:
+            self.end_evaluation()
+            self.evaluating = False
+            self.enter_phase(_wire.PHASE_TRAINING, t)
+        if self.pending is not None:
+            self.settle_pending(False)
+        elif self.forward_start is not None:
+            self.wait_before_forward(self.forward_start)
+        self.forwards += 1
 
     def close_forward(self):
         """One span for the root calls since the last boundary (a model and its loss are two roots)."""
@@ -319,6 +353,9 @@ class Core:
 
     def backward(self, event):
         _, start, end = event
+        if self.unsure:
+            self.eval_mode_trains |= self.unsure_grad
+            self.end_doubt(start)
         if self.evaluating:
             self.eval_mode_trains = True
             self.switch(False, start)
@@ -350,16 +387,18 @@ class Core:
         self.enter_phase(_wire.PHASE_EVALUATION if evaluating else _wire.PHASE_TRAINING, t)
 
     def was_evaluation(self):
-        """Forwards without gradients on a batch that nothing else was done with."""
-        t = self.pending[0]
-        self.eval_start, self.eval_last, self.eval_batches = t, self.last_event_ns, 0
-        self.evaluating = True
-        self.enter_phase(_wire.PHASE_EVALUATION, t)
+        """The quiet forwards were one: nothing else was done with their batch."""
+        t = self.pending[0] if self.pending is not None else self.forward_start
         last = self.last_event_ns
-        self.settle_pending(True)
+        self.unsure = False
+        if not self.evaluating:
+            self.eval_start, self.eval_last, self.eval_batches = t, t, 0
+            self.evaluating = True
+            self.enter_phase(_wire.PHASE_EVALUATION, t)
+        if self.pending is not None:
+            self.settle_pending(True)
         self.close_forward()
         self.eval_last = max(self.eval_last, last)
-        self.forwards = 0
 
     def end_evaluation(self):
         self.span(_wire.EVALUATION, self.eval_start, self.eval_last - self.eval_start, 0, -1, self.eval_batches, -1)
@@ -379,6 +418,8 @@ class Core:
     def optimizer(self, event):
         """optimizer.step() returned (or the scaler left it out). What its closure called is not its own time."""
         _, start, end, key, skipped = event
+        if self.unsure:
+            self.end_doubt(start)
         if self.evaluating:
             self.switch(False, start)
         if self.pending is not None:
