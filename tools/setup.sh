@@ -19,7 +19,7 @@ build=(g++ make cmake ninja-build ccache git binutils pkg-config
   libsqlite3-dev libzstd-dev zlib1g-dev libgtest-dev libgmock-dev)
 run=(libopenblas0-pthread python3 python3-jsonschema python3-numpy python3-torch python3-pytest python3-venv procps ca-certificates)
 developer=(clang-format-14 clang-tidy-16 clang-16 libclang-rt-16-dev libbenchmark-dev)
-proof=(clang-16 libclang-rt-16-dev debootstrap pcp prometheus-node-exporter)
+proof=(clang-16 libclang-rt-16-dev libbenchmark-dev strace debootstrap pcp prometheus-node-exporter)
 
 wanted=("${build[@]}" "${run[@]}")
 case "${1:-}" in
