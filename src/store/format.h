@@ -4,7 +4,8 @@
 //   meta        what the recording is (recording.id, run.id, …), "closed", the host ("attribute.cpu.model")
 //   metrics     descriptions      series     id = handle, metric, instance      names      interned texts of spans
 //   processes   by slot          events · clock · losses        small, one row each
-//   stretches   id, from_ns … to_ns of its ticks, samples, hours_to_ns (null, or: hours up to here are in this stretch)
+//   stretches   id, from_ns … to_ns of its ticks, samples, tens_to_ns and hours_to_ns (null, or: points of ten minutes,
+//               of hours up to here are in the blocks of this stretch and those before), has_days (null or 1)
 //   blocks      id = stretch << 20 | kind << 16 | group; first and last series inside; payload
 //   tails       one row a commit: the ticks that are in no stretch yet; gone once they are folded
 //   spans       id, first and last start, latest end, kinds and names as bit sets, part (1: one commit's few spans,
@@ -13,10 +14,14 @@
 // A stretch is up to 2,048 consecutive ticks or 10 minutes of all series:
 //
 //   second 1 → tail row ┐
-//   second 2 → tail row ├─ fold ─► stretch 7 ─┬ block ticks    (1)   the times, and which series were sampled when
-//   …                   │   (in one           ├ block chunk    (per 64 series)    values, one column per series
-//   second n → tail row ┘  transaction,       ├ block minutes  (per 64 series)    one point per minute and series
-//                          tails deleted)     └ block hours    (per 64 series)    when an hour has passed
+//   second 2 → tail row ├─ fold ─► stretch 7 ─┬ block ticks    the times, and which series were sampled when
+//   …                   │   (in one           ├ block chunk    values, a column per series
+//   second n → tail row ┘  transaction,       ├ block minutes  a point per minute and series
+//                          tails deleted)     ├ block tens     a point per ten minutes, of those that have passed
+//                                             ├ block hours    a point per hour, of those that have passed
+//                                             └ block days     the hours since the days before, once more and together
+//
+// Each but the first holds a group of 64 series.
 //
 // Every payload is a sealed block (store/block.h):
 //
@@ -42,16 +47,27 @@ inline constexpr std::int64_t kFormatVersion = 1;
 inline constexpr std::size_t kTicksPerStretchMax = 2048;
 inline constexpr std::int64_t kStretchNsMax = 600'000'000'000;
 inline constexpr std::uint32_t kSeriesPerChunk = 64;
+inline constexpr std::size_t kHoursPerDaysBlock = 24;
 inline constexpr std::uint32_t kSeriesMax = 65'535 * kSeriesPerChunk;  // 16 bits of group in a block's id
 inline constexpr std::size_t kSpansPerBlockMax = 4096;
 inline constexpr std::size_t kBlockBytesMax = std::size_t{16} << 20U;  // unpacked; refused beyond
 inline constexpr std::size_t kStoredTextBytesMax = std::size_t{1} << 20U;
 
 inline constexpr std::int64_t kMinuteNs = 60'000'000'000;
+inline constexpr std::int64_t kTenMinutesNs = 600'000'000'000;
 inline constexpr std::int64_t kHourNs = 3'600'000'000'000;
 
 // Stored as one byte: append only.
-enum class BlockKind : std::uint8_t { kTicks = 0, kChunk = 1, kMinutes = 2, kHours = 3, kTail = 4, kSpans = 5 };
+enum class BlockKind : std::uint8_t {
+  kTicks = 0,
+  kChunk = 1,
+  kMinutes = 2,
+  kTens = 3,
+  kHours = 4,
+  kDays = 5,  // hours, as kHours
+  kTail = 6,
+  kSpans = 7
+};
 
 constexpr std::int64_t block_id(std::int64_t stretch, BlockKind kind, std::uint32_t group) {
   return (stretch << 20U) | (std::int64_t{static_cast<std::uint8_t>(kind)} << 16U) | group;
@@ -86,7 +102,7 @@ inline constexpr std::array kTables{
     TableText{"losses", "CREATE TABLE losses(counter TEXT PRIMARY KEY,count INTEGER NOT NULL) WITHOUT ROWID"},
     TableText{"stretches",
               "CREATE TABLE stretches(id INTEGER PRIMARY KEY,from_ns INTEGER NOT NULL,to_ns INTEGER NOT NULL,"
-              "samples INTEGER NOT NULL,hours_to_ns INTEGER)"},
+              "samples INTEGER NOT NULL,tens_to_ns INTEGER,hours_to_ns INTEGER,has_days INTEGER)"},
     TableText{"blocks",
               "CREATE TABLE blocks(id INTEGER PRIMARY KEY,first_series INTEGER NOT NULL,last_series INTEGER NOT NULL,"
               "payload BLOB NOT NULL)"},

@@ -11,8 +11,8 @@ namespace hotlap {
 // $HOTLAP_HOME, else ${XDG_DATA_HOME:-~/.local/share}/hotlap; under sudo the calling user's. Not made here.
 Result<std::filesystem::path> hotlap_home();
 
-// An error when the runs of `home` may be there but cannot be listed: a file in its place, no permission. A home that
-// is not made yet is fine.
+// An error when the runs of `home` may be there but cannot be listed: a file in its place, no permission. A home
+// that is not made yet is fine.
 Result<void> check_home(const std::filesystem::path& home);
 
 enum class FilesystemKind : std::uint8_t {

@@ -26,7 +26,9 @@ struct StretchRow {
   std::int64_t from_ns;
   std::int64_t to_ns;
   std::uint64_t samples;
+  std::optional<std::int64_t> tens_to_ns;
   std::optional<std::int64_t> hours_to_ns;
+  bool has_days;
 };
 
 bool overlaps(std::int64_t first_ns, std::int64_t last_ns, TimeRange range) {
@@ -91,9 +93,11 @@ class SqliteReader final : public RecordingReader {
   }
 
  private:
+  // A row of tails, unsealed. Most belong to the stretch that is being recorded; some to one that could not be
+  // written.
   struct TailText {
-    std::int64_t id;
-    Bytes payload;
+    std::int64_t stretch;
+    Bytes raw;
   };
   struct SpanRow {
     std::int64_t first;
@@ -113,6 +117,7 @@ class SqliteReader final : public RecordingReader {
   Result<std::vector<TailText>> snapshot(TimeRange range);
   Result<void> read_stretch(const StretchRow& stretch, const Wanted& wanted, TimeRange range, const SampleUse& use);
   void read_tail(const TailText& text, const Wanted& wanted, TimeRange range, const SampleUse& use);
+  Result<void> read_tier(std::int64_t width_ns, const Wanted& wanted, TimeRange range, std::vector<TierSeries>& into);
   Result<void> read_tier_blocks(const StretchRow& stretch, BlockKind kind, const Wanted& wanted, TimeRange range,
                                 std::vector<TierSeries>& into);
   // Blocks of one kind and stretch that hold wanted series.
@@ -236,8 +241,9 @@ Result<void> SqliteReader::load_names() {
 }
 
 Result<void> SqliteReader::load_stretches() {
-  HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT id,from_ns,to_ns,samples,hours_to_ns FROM stretches "
-                                                      "WHERE id>?1 ORDER BY id"));
+  HOTLAP_TRY_ASSIGN(Statement rows,
+                    database_.prepare("SELECT id,from_ns,to_ns,samples,tens_to_ns,hours_to_ns,has_days FROM stretches "
+                                      "WHERE id>?1 ORDER BY id"));
   rows.bind(1, stretches_.empty() ? std::numeric_limits<std::int64_t>::min() : stretches_.back().id);
   for (;;) {
     HOTLAP_TRY_ASSIGN(const bool row, rows.step());
@@ -246,8 +252,11 @@ Result<void> SqliteReader::load_stretches() {
                        .from_ns = rows.integer(1),
                        .to_ns = rows.integer(2),
                        .samples = static_cast<std::uint64_t>(rows.integer(3)),
-                       .hours_to_ns = std::nullopt};
-    if (!rows.is_null(4)) stretch.hours_to_ns = rows.integer(4);
+                       .tens_to_ns = std::nullopt,
+                       .hours_to_ns = std::nullopt,
+                       .has_days = !rows.is_null(6)};
+    if (!rows.is_null(4)) stretch.tens_to_ns = rows.integer(4);
+    if (!rows.is_null(5)) stretch.hours_to_ns = rows.integer(5);
     if (stretch.id < 0 || stretch.id > kStretchIdMax) return Error{ErrorCode::kCorrupt, "damaged: stretch ids"};
     stretches_.push_back(stretch);
   }
@@ -274,14 +283,21 @@ Result<std::vector<SqliteReader::TailText>> SqliteReader::snapshot(TimeRange ran
   const auto take = [&]() -> Result<void> {
     HOTLAP_TRY(load_stretches());
     HOTLAP_TRY(load_extent());
-    HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT id,payload FROM tails WHERE to_ns>=?1 AND from_ns<?2 "
+    HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT payload FROM tails WHERE to_ns>=?1 AND from_ns<?2 "
                                                         "ORDER BY id"));
     rows.bind(1, range.from_ns).bind(2, range.to_ns);
     for (;;) {
       HOTLAP_TRY_ASSIGN(const bool row, rows.step());
       if (!row) return {};
-      const ByteView payload = rows.blob(1);
-      tails.push_back({rows.integer(0), Bytes(payload.begin(), payload.end())});
+      const std::optional<ByteView> raw = codec_.open(BlockKind::kTail, rows.blob(0));
+      if (!raw) {
+        ++blocks_damaged_;
+        continue;
+      }
+      ByteReader head(*raw);
+      const std::uint64_t stretch = head.varint();
+      tails.push_back(
+          {static_cast<std::int64_t>(std::min<std::uint64_t>(stretch, INT64_MAX)), Bytes(raw->begin(), raw->end())});
     }
   };
   HOTLAP_TRY(in_transaction(take));
@@ -296,6 +312,7 @@ Result<void> SqliteReader::for_each_block(std::int64_t stretch, BlockKind kind, 
   }
   const auto first_group = static_cast<std::uint32_t>(wanted.lowest() / kSeriesPerChunk) & 0xFFFFU;
   const auto last_group = static_cast<std::uint32_t>(wanted.highest() / kSeriesPerChunk) & 0xFFFFU;
+  database_.restart_budget();
   const bool all = kind == BlockKind::kTicks;
   blocks_.bind(1, block_id(stretch, kind, all ? 0 : first_group))
       .bind(2, block_id(stretch, kind, all ? 0 : last_group));
@@ -342,9 +359,8 @@ Result<void> SqliteReader::read_stretch(const StretchRow& stretch, const Wanted&
 }
 
 void SqliteReader::read_tail(const TailText& text, const Wanted& wanted, TimeRange range, const SampleUse& use) {
-  const std::optional<ByteView> raw = codec_.open(BlockKind::kTail, text.payload);
   Tail tail;
-  if (!raw || !decode_tail(*raw, tail)) {
+  if (!decode_tail(text.raw, tail)) {
     ++blocks_damaged_;
     return;
   }
@@ -389,13 +405,15 @@ Result<void> SqliteReader::read_samples(std::span<const SeriesHandle> wanted, Ti
         into.push_back({t_ns, value});
       }
     };
+    auto tail = tails.begin();
     for (const StretchRow& stretch : stretches_) {
+      for (; tail != tails.end() && tail->stretch < stretch.id; ++tail) read_tail(*tail, by_handle, range, use);
       if (!overlaps(stretch.from_ns, stretch.to_ns, range)) continue;
       if (Result<void> read = read_stretch(stretch, by_handle, range, use); !read.ok()) {
         return with_path(std::move(read).error());
       }
     }
-    for (const TailText& tail : tails) read_tail(tail, by_handle, range, use);
+    for (; tail != tails.end(); ++tail) read_tail(*tail, by_handle, range, use);
     if (disorder) ++blocks_damaged_;
     for (std::size_t i = 0; i < batch.size(); ++i) {
       if (!gathered[i].empty()) visit(batch[i], gathered[i]);
@@ -410,7 +428,9 @@ TimeRange SqliteReader::within_extent(TimeRange range) const {
 
 Result<void> SqliteReader::read_tier_blocks(const StretchRow& stretch, BlockKind kind, const Wanted& wanted,
                                             TimeRange range, std::vector<TierSeries>& into) {
-  const std::int64_t width = kind == BlockKind::kMinutes ? kMinuteNs : kHourNs;
+  const std::int64_t width = kind == BlockKind::kMinutes ? kMinuteNs
+                             : kind == BlockKind::kTens  ? kTenMinutesNs
+                                                         : kHourNs;
   return for_each_block(stretch.id, kind, wanted, [&](ByteView sealed) {
     const std::optional<ByteView> raw = codec_.open(kind, sealed);
     const bool whole = raw && decode_tier(*raw, width, [&](std::uint32_t series, std::span<const TierPoint> points) {
@@ -432,43 +452,68 @@ Result<void> SqliteReader::read_tiers(std::span<const SeriesHandle> wanted, Time
   if (shown.from_ns >= shown.to_ns) return {};
   const auto length = static_cast<std::uint64_t>(shown.to_ns) - static_cast<std::uint64_t>(shown.from_ns);
   const std::uint64_t per_point = std::max<std::uint64_t>(length / std::max<std::size_t>(points_max, 1), 1);
-  // A tier suffices while it gives at least half of the points that may be shown.
-  const bool hours = per_point * 2 >= static_cast<std::uint64_t>(kHourNs);
-  const bool minutes = !hours && per_point * 2 >= static_cast<std::uint64_t>(kMinuteNs);
-  const auto tier = static_cast<std::uint64_t>(hours ? kHourNs : minutes ? kMinuteNs : 1);
-  const std::uint64_t width = std::min<std::uint64_t>((per_point + tier - 1) / tier * tier, INT64_MAX);
-  std::vector<TierSeries> gathered(wanted.size(), TierSeries(static_cast<std::int64_t>(width)));
+  // A tier suffices while it gives at least a third of the points that may be shown.
+  std::int64_t tier = 1;
+  for (const std::int64_t width_ns : {kMinuteNs, kTenMinutesNs, kHourNs}) {
+    if (static_cast<std::uint64_t>(width_ns) <= 3 * per_point) tier = width_ns;
+  }
+  const std::uint64_t width = (per_point + static_cast<std::uint64_t>(tier) - 1) / static_cast<std::uint64_t>(tier) *
+                              static_cast<std::uint64_t>(tier);
+  std::vector<TierSeries> gathered(wanted.size(),
+                                   TierSeries(static_cast<std::int64_t>(std::min<std::uint64_t>(width, INT64_MAX))));
   const Wanted by_handle(wanted);
   const SampleUse use = [&](std::size_t place, std::int64_t t_ns, Value value) { gathered[place].add(t_ns, value); };
-
-  std::int64_t hours_to = INT64_MIN;
-  std::int64_t hours_from = INT64_MIN;  // the hours of the stretches seen so far end here
-  if (hours) {
-    for (const StretchRow& stretch : stretches_) hours_to = std::max(hours_to, stretch.hours_to_ns.value_or(hours_to));
-  }
-  for (const StretchRow& stretch : stretches_) {
-    Result<void> read;
-    if (hours && stretch.hours_to_ns) {
-      if (overlaps(hours_from, *stretch.hours_to_ns, range)) {
-        read = read_tier_blocks(stretch, BlockKind::kHours, by_handle, range, gathered);
+  Result<void> read;
+  if (tier > 1) {
+    read = read_tier(tier, by_handle, range, gathered);
+  } else {
+    for (const StretchRow& stretch : stretches_) {
+      if (read.ok() && overlaps(stretch.from_ns, stretch.to_ns, range)) {
+        read = read_stretch(stretch, by_handle, range, use);
       }
-      hours_from = bucket_start(stretch.from_ns, kHourNs);
     }
-    if (!overlaps(stretch.from_ns, stretch.to_ns, range)) {
-      // nothing of it is shown
-    } else if (hours || minutes) {
-      const TimeRange rest{std::max(range.from_ns, hours_to), range.to_ns};
-      if (read.ok() && rest.from_ns < rest.to_ns && stretch.to_ns >= rest.from_ns) {
-        read = read_tier_blocks(stretch, BlockKind::kMinutes, by_handle, rest, gathered);
-      }
-    } else {
-      read = read_stretch(stretch, by_handle, range, use);
-    }
-    if (!read.ok()) return with_path(std::move(read).error());
   }
+  if (!read.ok()) return with_path(std::move(read).error());
   for (const TailText& tail : tails) read_tail(tail, by_handle, range, use);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (!gathered[i].points().empty()) visit(wanted[i], gathered[i].points());
+  }
+  return {};
+}
+
+// The points of a tier from the blocks that hold them together; what came after the last of these from minutes.
+Result<void> SqliteReader::read_tier(std::int64_t width_ns, const Wanted& wanted, TimeRange range,
+                                     std::vector<TierSeries>& into) {
+  const bool is_long = width_ns > kMinuteNs;
+  const auto to_of = [&](const StretchRow& stretch) {
+    return width_ns == kHourNs ? stretch.hours_to_ns : is_long ? stretch.tens_to_ns : std::nullopt;
+  };
+  std::int64_t minutes_from = INT64_MIN;
+  std::int64_t last_with_days = INT64_MIN;
+  for (const StretchRow& stretch : stretches_) {
+    minutes_from = std::max(minutes_from, to_of(stretch).value_or(INT64_MIN));
+    if (width_ns == kHourNs && stretch.has_days) last_with_days = stretch.id;
+  }
+  const TimeRange rest{std::max(range.from_ns, minutes_from), range.to_ns};
+  std::int64_t written_to = INT64_MIN;  // by the stretches before, one bucket less: points may be late
+  std::int64_t days_to = INT64_MIN;
+  for (const StretchRow& stretch : stretches_) {
+    if (const std::optional<std::int64_t> to_ns = to_of(stretch)) {
+      const bool is_in_days = stretch.id <= last_with_days;
+      if (!is_in_days && overlaps(written_to, *to_ns, range)) {
+        const BlockKind kind = width_ns == kHourNs ? BlockKind::kHours : BlockKind::kTens;
+        HOTLAP_TRY(read_tier_blocks(stretch, kind, wanted, range, into));
+      }
+      if (is_in_days && stretch.has_days) {
+        if (overlaps(days_to, *to_ns, range))
+          HOTLAP_TRY(read_tier_blocks(stretch, BlockKind::kDays, wanted, range, into));
+        days_to = bucket_start(stretch.from_ns, width_ns);
+      }
+      written_to = bucket_start(stretch.from_ns, width_ns);
+    }
+    if (rest.from_ns < rest.to_ns && overlaps(stretch.from_ns, stretch.to_ns, rest)) {
+      HOTLAP_TRY(read_tier_blocks(stretch, BlockKind::kMinutes, wanted, rest, into));
+    }
   }
   return {};
 }

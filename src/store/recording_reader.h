@@ -64,7 +64,8 @@ class RecordingReader {
   // Calls `visit` once per series that has samples in `range`, in the order of `wanted`.
   virtual Result<void> read_samples(std::span<const SeriesHandle> wanted, TimeRange range,
                                     const std::function<void(SeriesHandle, std::span<const SamplePoint>)>& visit) = 0;
-  // At most about `points_max` buckets per series, from the coarsest tier that suffices.
+  // At most about `points_max` buckets per series, from the coarsest tier that gives at least a third of them;
+  // buckets that overlap the range are whole.
   virtual Result<void> read_tiers(std::span<const SeriesHandle> wanted, TimeRange range, std::size_t points_max,
                                   const std::function<void(SeriesHandle, std::span<const TierPoint>)>& visit) = 0;
   // Spans that start in `range`, by block, in the order they were recorded. `kinds` empty: all.

@@ -5,10 +5,12 @@
 
 #include <filesystem>
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "store/format.h"
 #include "store/recording_reader.h"
 #include "store/recording_writer.h"
 
@@ -182,6 +184,67 @@ TEST_F(RecordingTest, TiersGiveMinMeanMaxFirstLast) {
       }
     }
   }
+}
+
+// Minutes, tens, hours and days are put together from blocks of several kinds and from what is not folded yet; in
+// every state of the file they must say what the samples say.
+TEST_F(RecordingTest, TiersOfDaysAgreeWithTheSamples) {
+  auto writer = make();
+  std::vector<SeriesHandle> handles;
+  for (int i = 0; i < 66; ++i) handles.push_back(*writer->add_series(kLoad, std::to_string(i)));  // two groups
+  std::mt19937_64 random(12);
+  std::vector<std::pair<std::int64_t, Value>> added;
+  std::int64_t t = 7 * kMinuteNs + 5;
+  const auto add_until = [&](std::int64_t end) {
+    for (; t < end; t += random() % 500 == 0 ? 2 * kHourNs : static_cast<std::int64_t>(random() % 40 + 1) * kNsPerS) {
+      const Value value = random() % 9 == 0 ? Value::missing(MissingReason::kTimedOut)
+                                            : Value::of(static_cast<double>(random() % 1'000));
+      added.emplace_back(t, value);
+      std::vector<Sample> samples{{handles[0], value}, {handles[65], value}};
+      // A series of a slow lane: its tick comes later, with an earlier time.
+      writer->add_tick(t, samples);
+      if (added.size() % 30 == 0) {
+        samples.assign(1, {handles[7], value});
+        writer->add_tick(t - kNsPerS, samples);
+      }
+      if (added.size() % 20 == 0) {
+        ASSERT_TRUE(writer->commit().ok());
+      }
+    }
+    ASSERT_TRUE(writer->commit().ok());
+  };
+  auto reader = open();
+  const auto check = [&] {
+    ASSERT_TRUE(reader->refresh().ok());
+    for (const std::size_t points_max : {1U, 40U, 90U, 500U, 5'000U, 1'000'000U}) {
+      for (const SeriesHandle handle : {handles[0], handles[65]}) {
+        std::vector<TierPoint> got;
+        ASSERT_TRUE(reader
+                        ->read_tiers(std::vector{handle}, {}, points_max,
+                                     [&](SeriesHandle, std::span<const TierPoint> points) {
+                                       got.assign(points.begin(), points.end());
+                                     })
+                        .ok());
+        ASSERT_FALSE(got.empty());
+        ASSERT_LE(got.size(), points_max + 1);
+        TierSeries want(got[0].to_ns - got[0].from_ns);
+        for (const auto& [at, value] : added) want.add(at, value);
+        ASSERT_EQ(got.size(), want.points().size()) << points_max;
+        for (std::size_t i = 0; i < got.size(); ++i) {
+          ASSERT_NEAR(got[i].mean, want.points()[i].mean, 1.0);
+          got[i].mean = want.points()[i].mean;
+          ASSERT_EQ(got[i], want.points()[i]) << points_max << " points, bucket " << i;
+        }
+      }
+    }
+  };
+  for (const int hours : {1, 2, 13, 50, 51}) {
+    add_until(hours * kHourNs);
+    check();
+  }
+  ASSERT_TRUE(writer->close().ok());
+  check();
+  EXPECT_TRUE(reader->read_losses()->empty());
 }
 
 TEST_F(RecordingTest, SpansEventsAndTheRestComeBack) {

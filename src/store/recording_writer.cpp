@@ -30,8 +30,8 @@ namespace {
 
 constexpr std::size_t kFoldSamplesPerCommit = 32U << 10U;  // about 1 ms
 constexpr std::size_t kOpenBytesMax = std::size_t{4} << 20U;
-constexpr std::uint32_t kWalPagesMax = 2048;       // then the log is moved into the file
-constexpr std::uint32_t kWalPagesHard = 16384;     // readers held it up: wait for them a little
+constexpr std::uint32_t kWalHardFactor =
+    8;  // over the bound by so much: readers held the log up; wait for them a little
 constexpr std::size_t kNamesMax = 4'000'000;       // name ids; beyond: 0, "no name"
 constexpr std::size_t kSpanRowsMax = 600;          // small rows of spans before they are put together
 constexpr std::size_t kTextBytesMax = 64U << 10U;  // of one text from outside; longer ones are cut
@@ -76,6 +76,8 @@ enum class Sql : std::uint8_t {
   kLoss,
   kStretch,
   kBlock,
+  kReadBlock,
+  kHasDays,
   kDropTails,
   kTail,
   kSpans,
@@ -93,8 +95,10 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Sql::kCount)> kS
     "INSERT INTO events VALUES(NULL,?1,?2,?3,?4)",
     "INSERT INTO clock VALUES(NULL,?1,?2,?3)",
     "INSERT OR REPLACE INTO losses VALUES(?1,?2)",
-    "INSERT INTO stretches VALUES(?1,?2,?3,?4,?5)",
+    "INSERT INTO stretches VALUES(?1,?2,?3,?4,?5,?6,?7)",
     "INSERT INTO blocks VALUES(?1,?2,?3,?4)",
+    "SELECT payload FROM blocks WHERE id=?1",
+    "UPDATE stretches SET has_days=1 WHERE id=?1",
     "DELETE FROM tails WHERE id BETWEEN ?1 AND ?2",
     "INSERT INTO tails VALUES(?1,?2,?3,?4)",
     "INSERT INTO spans VALUES(?1,?2,?3,?4,?5,?6,?7,?8)",
@@ -129,6 +133,8 @@ class SqliteWriter final : public RecordingWriter {
   Result<void> write_descriptions();
   Result<void> write_happenings();
   Result<void> write_stretches();
+  Result<void> write_days();
+  Result<void> write_days_of_group(std::span<const std::int64_t> stretches, std::uint32_t group);
   Result<void> write_tail();
   Result<void> write_spans();
   Result<void> write_span_row(std::int64_t first, std::int64_t count, const SpanSummary& summary, const Bytes& payload);
@@ -143,6 +149,7 @@ class SqliteWriter final : public RecordingWriter {
   std::optional<Database> database_;  // nothing between a failure and the next commit, which opens it again
   std::array<Statement, static_cast<std::size_t>(Sql::kCount)> statements_;
   bool closed_ = false;
+  bool is_closing_ = false;
 
   std::unordered_map<std::string, std::uint32_t> metric_ids_;
   std::unordered_map<std::string, std::uint32_t> series_ids_;  // by metric id and instance
@@ -165,6 +172,8 @@ class SqliteWriter final : public RecordingWriter {
   std::map<std::string, std::uint64_t, std::less<>> losses_;
   std::set<std::string, std::less<>> losses_changed_;
   std::deque<EncodedStretch> stretches_;
+  std::vector<std::int64_t> hour_stretches_;       // written, with hours that are in no days block
+  std::vector<std::int64_t> hour_stretches_used_;  // the same, once the transaction under way is done
   std::deque<EncodedSpans> span_blocks_;
   std::vector<Span> spans_;
   std::int64_t spans_first_ = 0;   // spans recorded before spans_
@@ -247,7 +256,7 @@ void SqliteWriter::add_event(const Event& event) {
   events_.push_back(event);
   if (event.text.size() > kTextBytesMax) events_.back().text.resize(kTextBytesMax);
   events_bytes_ += sizeof(Event) + events_.back().text.size();
-  if (events_bytes_ > options_.pending_bytes_max) drop_beyond_bound();
+  if (events_bytes_ > options_.pending_bytes_max / 4) drop_beyond_bound();
 }
 
 void SqliteWriter::add_loss(std::string_view counter, std::uint64_t count) {
@@ -297,6 +306,7 @@ Result<void> SqliteWriter::commit() {
   if (outcome.ok()) outcome = write_all();
   if (!outcome.ok()) {
     failed();
+    builder_.seal_if_due(false);
     return std::move(outcome).error().with_context("not stored");
   }
   written();
@@ -313,6 +323,7 @@ Result<void> SqliteWriter::write_all() {
   HOTLAP_TRY(write_descriptions());
   HOTLAP_TRY(write_happenings());
   HOTLAP_TRY(write_stretches());
+  HOTLAP_TRY(write_days());
   HOTLAP_TRY(write_tail());
   HOTLAP_TRY(write_spans());
   HOTLAP_TRY_ASSIGN(Statement * commit, statement(Sql::kCommit));
@@ -375,11 +386,12 @@ Result<void> SqliteWriter::write_stretches() {
     HOTLAP_TRY_ASSIGN(Statement * put, statement(Sql::kStretch));
     put->bind(1, stretch.id).bind(2, stretch.from_ns).bind(3, stretch.to_ns);
     put->bind(4, static_cast<std::int64_t>(stretch.samples));
-    if (stretch.hours_to_ns) {
-      put->bind(5, *stretch.hours_to_ns);
-    } else {
-      put->bind_null(5);
-    }
+    const auto bind_maybe = [put](int parameter, std::optional<std::int64_t> value) {
+      value ? put->bind(parameter, *value) : put->bind_null(parameter);
+    };
+    bind_maybe(5, stretch.tens_to_ns);
+    bind_maybe(6, stretch.hours_to_ns);
+    bind_maybe(7, std::nullopt);
     HOTLAP_TRY(put->run());
     for (const EncodedBlock& block : stretch.blocks) {
       HOTLAP_TRY_ASSIGN(Statement * add, statement(Sql::kBlock));
@@ -391,6 +403,48 @@ Result<void> SqliteWriter::write_stretches() {
     HOTLAP_TRY(drop->bind(1, stretch.tails.first).bind(2, stretch.tails.last).run());
   }
   return {};
+}
+
+// The hours of a day lie all over the file; put together, a month of them is read in a few pieces.
+Result<void> SqliteWriter::write_days() {
+  std::vector<std::int64_t> stretches = hour_stretches_;
+  for (const EncodedStretch& stretch : stretches_) {
+    if (stretch.hours_to_ns) stretches.push_back(stretch.id);
+  }
+  hour_stretches_used_ = stretches;
+  if (stretches.size() < (is_closing_ ? 2 : kHoursPerDaysBlock)) return {};
+  hour_stretches_used_.clear();
+  const auto groups = static_cast<std::uint32_t>((series_ids_.size() + kSeriesPerChunk - 1) / kSeriesPerChunk);
+  for (std::uint32_t group = 0; group < groups; ++group) HOTLAP_TRY(write_days_of_group(stretches, group));
+  HOTLAP_TRY_ASSIGN(Statement * mark, statement(Sql::kHasDays));
+  return mark->bind(1, stretches.back()).run();
+}
+
+Result<void> SqliteWriter::write_days_of_group(std::span<const std::int64_t> stretches, std::uint32_t group) {
+  std::map<std::uint32_t, TierSeries> all;
+  const auto add = [&all](std::uint32_t series, std::span<const TierPoint> points) {
+    TierSeries& into = all.try_emplace(series, kHourNs).first->second;
+    for (const TierPoint& point : points) into.add(point);
+  };
+  for (const std::int64_t stretch : stretches) {
+    HOTLAP_TRY_ASSIGN(Statement * read, statement(Sql::kReadBlock));
+    read->bind(1, block_id(stretch, BlockKind::kHours, group));
+    HOTLAP_TRY_ASSIGN(const bool row, read->step());
+    const std::optional<ByteView> raw = row ? codec_.open(BlockKind::kHours, read->blob(0)) : std::nullopt;
+    // A block that cannot be read is missing from the days as it is from the hours.
+    if (raw) (void)decode_tier(*raw, kHourNs, add);
+    read->reset();
+  }
+  if (all.empty()) return {};
+  std::vector<TierEntry> entries;
+  for (const auto& [series, points] : all) entries.push_back({series, points.points()});
+  raw_.clear();
+  encode_tier(entries, kHourNs, raw_);
+  Bytes payload;
+  codec_.seal(BlockKind::kDays, raw_, false, payload);
+  HOTLAP_TRY_ASSIGN(Statement * put, statement(Sql::kBlock));
+  put->bind(1, block_id(stretches.back(), BlockKind::kDays, group)).bind(2, std::int64_t{entries.front().series});
+  return put->bind(3, std::int64_t{entries.back().series}).bind(4, ByteView(payload)).run();
 }
 
 Result<void> SqliteWriter::write_tail() {
@@ -442,6 +496,7 @@ void SqliteWriter::written() {
   events_bytes_ = 0;
   clock_.clear();
   losses_changed_.clear();
+  hour_stretches_ = hour_stretches_used_;
   stretches_.clear();
   span_blocks_.clear();
   if (tail_id_used_ != 0) {
@@ -471,36 +526,36 @@ void SqliteWriter::failed() {
   drop_beyond_bound();
 }
 
+// Half of the bound for samples, a quarter each for spans and events: a flood of one does not push out the others.
 void SqliteWriter::drop_beyond_bound() {
-  std::size_t bytes = events_bytes_;
+  std::size_t bytes = 0;
   for (const EncodedStretch& stretch : stretches_) bytes += stretch.bytes();
-  for (const EncodedSpans& block : span_blocks_) bytes += block.payload.size();
-  while (bytes > options_.pending_bytes_max && !stretches_.empty()) {
+  while (bytes > options_.pending_bytes_max / 2) {
     // Its rows in tails stay: what was committed stays readable.
     const EncodedStretch& oldest = stretches_.front();
     add_loss("store.samples_lost", oldest.samples - oldest.samples_in_tails);
     bytes -= oldest.bytes();
     stretches_.pop_front();
   }
-  while (bytes > options_.pending_bytes_max && !span_blocks_.empty()) {
+  bytes = 0;
+  for (const EncodedSpans& block : span_blocks_) bytes += block.payload.size();
+  while (bytes > options_.pending_bytes_max / 4) {
     const EncodedSpans& oldest = span_blocks_.front();
     add_loss("store.spans_lost", static_cast<std::uint64_t>(oldest.count - oldest.in_rows));
     bytes -= oldest.payload.size();
     span_blocks_.pop_front();
   }
-  while (bytes > options_.pending_bytes_max && !events_.empty()) {
-    const std::size_t size = sizeof(Event) + events_.front().text.size();
-    add_loss("store.events_lost", 1);
-    bytes -= size;
-    events_bytes_ -= size;
+  while (events_bytes_ > options_.pending_bytes_max / 4) {
+    events_bytes_ -= sizeof(Event) + events_.front().text.size();
     events_.pop_front();
+    add_loss("store.events_lost", 1);
   }
 }
 
 void SqliteWriter::bound_wal() {
-  if (database_->wal_pages() < kWalPagesMax) return;
-  const auto mode =
-      database_->wal_pages() < kWalPagesHard ? Database::Checkpoint::kPassive : Database::Checkpoint::kTruncate;
+  if (database_->wal_pages() < options_.wal_pages_max) return;
+  const auto mode = database_->wal_pages() / kWalHardFactor < options_.wal_pages_max ? Database::Checkpoint::kPassive
+                                                                                     : Database::Checkpoint::kTruncate;
   if (const Result<void> moved = database_->checkpoint(mode); !moved.ok()) {
     HOTLAP_LOG_DEBUG("checkpoint: {}", moved.error().message);  // the log keeps the data; the next commit tries again
   }
@@ -508,7 +563,8 @@ void SqliteWriter::bound_wal() {
 
 Result<void> SqliteWriter::close() {
   HOTLAP_CHECK(!closed_);
-  builder_.end_hours();
+  builder_.end_tiers();
+  is_closing_ = true;
   builder_.encode_some(codec_, SIZE_MAX);
   builder_.seal_if_due(true);
   builder_.encode_some(codec_, SIZE_MAX);
@@ -517,12 +573,15 @@ Result<void> SqliteWriter::close() {
   Result<void> outcome = commit();
   closed_ = true;
   if (!outcome.ok()) return outcome;
-  HOTLAP_TRY(database_->execute(format("PRAGMA incremental_vacuum({})", kFreedPagesPerClose).c_str()));
+  // Everything is in the file. What follows makes it small and self-contained; where that fails (a reader has it
+  // open, the disk is full), it is as readable.
   for (Statement& one : statements_) one = Statement();
-  (void)database_->checkpoint(Database::Checkpoint::kTruncate);
-  // Fails while a reader has the file open; the log is empty then, which readers know how to open.
-  if (const Result<void> alone = database_->execute("PRAGMA journal_mode=DELETE"); !alone.ok()) {
-    HOTLAP_LOG_DEBUG("{}", alone.error().message);
+  for (const std::string& sql :
+       {format("PRAGMA incremental_vacuum({})", kFreedPagesPerClose), std::string("PRAGMA wal_checkpoint(TRUNCATE)"),
+        std::string("PRAGMA journal_mode=DELETE")}) {
+    if (const Result<void> done = database_->execute(sql.c_str()); !done.ok()) {
+      HOTLAP_LOG_DEBUG("{}: {}", sql, done.error().message);
+    }
   }
   database_.reset();
   return {};

@@ -36,7 +36,8 @@ struct WriterOptions {
   std::size_t pending_bytes_max = 8U << 20U;  // what may wait in memory while the disk fails
   // Free space below which nothing more is written (counted), so that the job's own disk is not filled by us.
   std::uint64_t free_bytes_floor = 64ULL << 20U;
-  const char* vfs = nullptr;  // SQLite VFS by name: fault injection in tests
+  std::uint32_t wal_pages_max = 2'048;  // of 1 KiB: then the write-ahead log is moved into the file
+  const char* vfs = nullptr;            // SQLite VFS by name: fault injection in tests
 };
 
 class RecordingWriter {

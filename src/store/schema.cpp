@@ -78,17 +78,19 @@ Result<void> check_format(Database& database, const std::string& path) {
 
 Result<Database> open_recording(const std::string& path) {
   HOTLAP_TRY(check_file(path));
-  constexpr std::string_view kNoDatabase = "not an SQLite file, or a damaged one";
-  Result<Database> database = Database::open(path, Database::Access::kRead, nullptr);
-  if (!database.ok() && database.error().code == ErrorCode::kCorrupt) return not_a_recording(path, kNoDatabase);
-  if (!database.ok()) return database;
-  Result<void> fits = check_format(*database, path);
-  if (fits.ok()) return database;
-  const int code = database->last_code();
-  if (code == SQLITE_NOTADB) return not_a_recording(path, kNoDatabase);
-  if (code != SQLITE_CANTOPEN && code != SQLITE_READONLY) return std::move(fits).error();
-  // The file is in WAL mode and the shared index beside it cannot be made. With an empty log the file alone is
-  // complete.
+  int code = SQLITE_OK;
+  Result<Database> database = Database::open(path, Database::Access::kRead, nullptr, &code);
+  if (database.ok()) {
+    Result<void> fits = check_format(*database, path);
+    if (fits.ok()) return database;
+    code = database->last_code();
+    database = std::move(fits).error();
+  }
+  if (code == SQLITE_NOTADB) return not_a_recording(path, "not an SQLite file, or a damaged one");
+  if (code != SQLITE_CANTOPEN && code != SQLITE_READONLY) return database;
+  // The file is in WAL mode and the shared index beside it cannot be made; or the recorder was killed while it left
+  // WAL mode, the last thing it does, and that journal cannot be played back here. With an empty log the file alone
+  // is complete.
   if (!is_empty_or_absent(path + "-wal")) {
     return Error{
         ErrorCode::kIo,
@@ -98,8 +100,7 @@ Result<Database> open_recording(const std::string& path) {
   }
   database = Database::open(path, Database::Access::kImmutable, nullptr);
   if (!database.ok()) return database;
-  fits = check_format(*database, path);
-  if (!fits.ok()) return std::move(fits).error();
+  HOTLAP_TRY(check_format(*database, path));
   return database;
 }
 

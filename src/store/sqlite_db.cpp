@@ -1,6 +1,7 @@
 #include "store/sqlite_db.h"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <limits>
 
@@ -11,8 +12,10 @@
 namespace hotlap {
 namespace {
 
-constexpr int kCacheKib = 512;               // of the page cache: the recorder must stay small
-constexpr int kBusyMs = 20;                  // a reader that recovers or checkpoints holds its locks for less
+constexpr int kCacheKib = 512;                  // of the page cache: the recorder must stay small
+constexpr int kBusyMs = 20;                     // a reader that recovers or checkpoints holds its locks for less
+constexpr std::int64_t kStepsMin = 20'000'000;  // a second or so
+constexpr std::int64_t kStepsPerByte = 4;
 constexpr int kProgressSteps = 10'000;       // virtual machine instructions between two looks at the budget
 constexpr std::int64_t kSqlBytesMax = 4096;  // our own texts are shorter
 
@@ -28,12 +31,19 @@ ErrorCode code_of(int sqlite_code) {
   }
 }
 
+std::string message_of(sqlite3* raw, int code) {
+  if ((code & 0xFF) == SQLITE_INTERRUPT) return "damaged: reading it does not come to an end";
+  return raw != nullptr ? sqlite3_errmsg(raw) : sqlite3_errstr(code);
+}
+
 }  // namespace
 
 struct Database::State {
   sqlite3* raw = nullptr;
   std::string path;
   std::uint32_t wal_pages = 0;
+  std::int64_t file_bytes = 0;
+  std::int64_t steps_left = INT64_MAX;
 
   ~State() { sqlite3_close_v2(raw); }
 };
@@ -74,7 +84,7 @@ Result<bool> Statement::step() {
   const int code = sqlite3_step(raw_.get());
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
-  Error error{code_of(code), sqlite3_errmsg(sqlite3_db_handle(raw_.get()))};
+  Error error{code_of(code), message_of(sqlite3_db_handle(raw_.get()), code)};
   sqlite3_reset(raw_.get());
   return error;
 }
@@ -108,7 +118,7 @@ ByteView Statement::blob(int column) const {
   return {static_cast<const std::byte*>(blob), static_cast<std::size_t>(size)};
 }
 
-Result<Database> Database::open(const std::string& path, Access access, const char* vfs) {
+Result<Database> Database::open(const std::string& path, Access access, const char* vfs, int* code_out) {
   auto state = std::make_unique<State>();
   state->path = path;
   // A URI, because "immutable" can be said in no other way; the characters that mean something there are escaped.
@@ -125,6 +135,7 @@ Result<Database> Database::open(const std::string& path, Access access, const ch
                     (access == Access::kReadWrite ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY);
   const int code = sqlite3_open_v2(uri.c_str(), &state->raw, flags, vfs);
   Database database(std::move(state));
+  if (code_out != nullptr) *code_out = code & 0xFF;
   if (code != SQLITE_OK) return database.error(code);
   sqlite3* raw = database.raw();
   sqlite3_busy_timeout(raw, kBusyMs);
@@ -141,6 +152,16 @@ Result<Database> Database::open(const std::string& path, Access access, const ch
   sqlite3_limit(raw, SQLITE_LIMIT_EXPR_DEPTH, 20);
   sqlite3_limit(raw, SQLITE_LIMIT_TRIGGER_DEPTH, 1);
   sqlite3_limit(raw, SQLITE_LIMIT_WORKER_THREADS, 0);
+  if (access != Access::kReadWrite) {
+    struct stat found {};
+    for (const char* suffix : {"", "-wal"}) {
+      if (::stat((path + suffix).c_str(), &found) == 0) database.state_->file_bytes += found.st_size;
+    }
+    sqlite3_progress_handler(
+        raw, kProgressSteps,
+        [](void* opaque) { return (static_cast<State*>(opaque)->steps_left -= kProgressSteps) < 0 ? 1 : 0; },
+        database.state_.get());
+  }
   // Takes the place of SQLite's own hook, which checkpoints: PRAGMA wal_autocheckpoint would put that back.
   sqlite3_wal_hook(
       raw,
@@ -152,18 +173,25 @@ Result<Database> Database::open(const std::string& path, Access access, const ch
   for (const std::string& pragma :
        {std::string("PRAGMA cell_size_check=1"), std::string("PRAGMA mmap_size=0"),
         std::string("PRAGMA temp_store=MEMORY"), format("PRAGMA cache_size=-{}", kCacheKib)}) {
-    HOTLAP_TRY(database.execute(pragma.c_str()));
+    if (Result<void> set = database.execute(pragma.c_str()); !set.ok()) {
+      if (code_out != nullptr) *code_out = database.last_code();
+      return std::move(set).error();
+    }
   }
   return database;
 }
 
+void Database::restart_budget() { state_->steps_left = kStepsMin + state_->file_bytes * kStepsPerByte; }
+
 Result<void> Database::execute(const char* sql) {
+  restart_budget();
   const int code = sqlite3_exec(raw(), sql, nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) return error(code);
   return {};
 }
 
 Result<Statement> Database::prepare(std::string_view sql) {
+  restart_budget();
   sqlite3_stmt* statement = nullptr;
   const int code = sqlite3_prepare_v3(raw(), sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
                                       &statement, nullptr);
@@ -214,8 +242,7 @@ Result<void> Database::copy_from(Database& source) {
 int Database::last_code() const { return sqlite3_errcode(raw()) & 0xFF; }
 
 Error Database::error(int code) const {
-  const char* text = raw() != nullptr ? sqlite3_errmsg(raw()) : sqlite3_errstr(code);
-  return Error{code_of(code), format("{}: {}", state_->path, text)};
+  return Error{code_of(code), format("{}: {}", state_->path, message_of(raw(), code))};
 }
 
 }  // namespace hotlap

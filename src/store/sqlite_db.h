@@ -53,8 +53,12 @@ class Database {
     kRead,       // never changes the file; another process may be writing it
     kImmutable,  // read-only media: nobody changes the file while it is open
   };
-  // `vfs`: name of a registered SQLite VFS, null: the default.
-  static Result<Database> open(const std::string& path, Access access, const char* vfs);
+  // `vfs`: name of a registered SQLite VFS, null: the default. `code` (or null): SQLite's primary result code.
+  static Result<Database> open(const std::string& path, Access access, const char* vfs, int* code = nullptr);
+
+  // A file that makes SQLite walk in circles is given up (kCorrupt) when a statement takes more steps than a file
+  // of its size can ask for. The count begins again with execute(), prepare() and here.
+  void restart_budget();
 
   Result<void> execute(const char* sql);
   Result<Statement> prepare(std::string_view sql);

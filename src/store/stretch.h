@@ -6,7 +6,7 @@
 //           (a class is a pattern of when and in which state series were sampled; most series share one)
 //   chunk   varint series, each: varint id − id before, varint class, varint bytes of ints, varint bytes of floats;
 //           then the columns one after the other (store/value_codec.h)
-//   minutes, hours   store/tier.h
+//   minutes, tens, hours, days   store/tier.h
 //   tail    varint stretch, varint first tick, varint n, i64 first, zigzag varint differences;
 //           varint series, each: varint id − id before, varint first tick − cursor, three parts (store/column.h) each
 //           as varint bytes, what it starts from where it is not empty, bytes

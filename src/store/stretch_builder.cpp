@@ -107,13 +107,15 @@ void StretchBuilder::seal() {
   under_way_ = {.id = sealed_.id, .from_ns = sealed_.from_ns, .to_ns = sealed_.to_ns, .tails = sealed_.tails};
   ticks_.times_ns = sealed_.times_ns;
   ticks_.classes.clear();
-  const std::int64_t hours_to = bucket_start(sealed_.to_ns, kHourNs) + (end_hours_ ? kHourNs : 0);
-  if (hours_to_ns_ == INT64_MIN) hours_to_ns_ = bucket_start(sealed_.from_ns, kHourNs);
-  if (hours_to > hours_to_ns_) {
-    under_way_.hours_to_ns = hours_to;
-    hours_to_ns_ = hours_to;
-  }
-  open_hours_.resize(sealed_.columns.size());
+  const auto begin = [this](LongTier& tier) -> std::optional<std::int64_t> {
+    tier.open.resize(sealed_.columns.size());
+    if (tier.to_ns == INT64_MIN) tier.to_ns = bucket_start(sealed_.from_ns, tier.width_ns);
+    const std::int64_t to_ns = bucket_start(sealed_.to_ns, tier.width_ns) + (end_tiers_ ? tier.width_ns : 0);
+    if (to_ns <= tier.to_ns) return std::nullopt;
+    return tier.to_ns = to_ns;
+  };
+  under_way_.tens_to_ns = begin(tens_);
+  under_way_.hours_to_ns = begin(hours_);
 }
 
 void StretchBuilder::encode_some(BlockCodec& codec, std::size_t samples) {
@@ -187,10 +189,7 @@ void StretchBuilder::encode_column_ints(std::uint32_t of_class) {
 
 void StretchBuilder::encode_series(std::uint32_t series) {
   OpenColumn& column = sealed_.columns[series];
-  TierPoint& open_hour = open_hours_[series];
   TierSeries minutes(kMinuteNs);
-  TierSeries hours(kHourNs);
-  if (open_hour.count + open_hour.missing > 0) hours.add(open_hour);
   if (!column.empty()) {
     column.end_run();
     data_.clear();
@@ -205,17 +204,23 @@ void StretchBuilder::encode_series(std::uint32_t series) {
     under_way_.samples_in_tails += column.samples_written();
     for_each_sample(data_, [&](std::uint32_t tick, Value value) { minutes.add(sealed_.times_ns[tick], value); });
     minutes_.push_back({series, minutes.points()});
-    for (const TierPoint& point : minutes.points()) hours.add(point);
   }
-  if (hours.points().empty()) return;
-  std::span<const TierPoint> passed(hours.points());
-  open_hour = {};
-  if (passed.back().from_ns >= hours_to_ns_) {
-    open_hour = passed.back();
+  pass(tens_, series, minutes.points());
+  pass(hours_, series, minutes.points());
+}
+
+void StretchBuilder::pass(LongTier& tier, std::uint32_t series, std::span<const TierPoint> minutes) {
+  TierPoint& open = tier.open[series];
+  TierSeries buckets(tier.width_ns);
+  if (open.count + open.missing > 0) buckets.add(open);
+  for (const TierPoint& point : minutes) buckets.add(point);
+  open = {};
+  std::span<const TierPoint> passed(buckets.points());
+  if (!passed.empty() && passed.back().from_ns >= tier.to_ns) {
+    open = passed.back();
     passed = passed.first(passed.size() - 1);
   }
-  if (passed.empty()) return;
-  hours_.push_back({series, {passed.begin(), passed.end()}});
+  if (!passed.empty()) tier.entries.push_back({series, {passed.begin(), passed.end()}});
 }
 
 void StretchBuilder::encode_next(BlockCodec& codec) {
@@ -236,8 +241,8 @@ void StretchBuilder::encode_next(BlockCodec& codec) {
     places_.clear();
     leaders_.clear();
   }
-  add_tier(codec, BlockKind::kMinutes, minutes_);
-  add_tier(codec, BlockKind::kHours, hours_);
+  add_tier(codec, BlockKind::kMinutes, kMinuteNs, minutes_);
+  for (LongTier* tier : {&tens_, &hours_}) add_tier(codec, tier->kind, tier->width_ns, tier->entries);
   if (next_series_ == count) finish(codec);
 }
 
@@ -249,10 +254,11 @@ void StretchBuilder::add_block(BlockCodec& codec, BlockKind kind, std::uint32_t 
   codec.seal(kind, raw_, kind == BlockKind::kChunk || kind == BlockKind::kTicks, block.payload);
 }
 
-void StretchBuilder::add_tier(BlockCodec& codec, BlockKind kind, std::vector<TierEntry>& entries) {
+void StretchBuilder::add_tier(BlockCodec& codec, BlockKind kind, std::int64_t width_ns,
+                              std::vector<TierEntry>& entries) {
   if (entries.empty()) return;
   raw_.clear();
-  encode_tier(entries, kind == BlockKind::kMinutes ? kMinuteNs : kHourNs, raw_);
+  encode_tier(entries, width_ns, raw_);
   add_block(codec, kind, entries.front().series, entries.back().series);
   entries.clear();
 }

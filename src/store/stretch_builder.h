@@ -40,6 +40,7 @@ struct EncodedStretch {
   std::int64_t to_ns = 0;
   std::uint64_t samples = 0;
   std::uint64_t samples_in_tails = 0;
+  std::optional<std::int64_t> tens_to_ns;
   std::optional<std::int64_t> hours_to_ns;
   std::vector<EncodedBlock> blocks;
   TailRows tails;
@@ -77,8 +78,8 @@ class StretchBuilder {
   void encode_some(BlockCodec& codec, std::size_t samples);
   std::optional<EncodedStretch> take_encoded();
   bool has_sealed() const { return sealed_.used; }
-  // At the end of the recording: the hours that are open are written with the last stretch.
-  void end_hours() { end_hours_ = true; }
+  // At the end of the recording: the buckets that are open are written with the last stretch.
+  void end_tiers() { end_tiers_ = true; }
 
  private:
   struct Half {
@@ -96,7 +97,7 @@ class StretchBuilder {
   void encode_next(BlockCodec& codec);
   void encode_series(std::uint32_t series);
   void add_block(BlockCodec& codec, BlockKind kind, std::uint32_t first, std::uint32_t last);
-  void add_tier(BlockCodec& codec, BlockKind kind, std::vector<TierEntry>& entries);
+  void add_tier(BlockCodec& codec, BlockKind kind, std::int64_t width_ns, std::vector<TierEntry>& entries);
   void finish(BlockCodec& codec);
   void encode_column_ints(std::uint32_t of_class);
   std::uint32_t class_of(const std::vector<StateRun>& runs);
@@ -134,10 +135,19 @@ class StretchBuilder {
   std::deque<Leader> leaders_;
   std::vector<std::uint64_t> left_;
   std::vector<TierEntry> minutes_;
-  std::vector<TierEntry> hours_;
-  std::vector<TierPoint> open_hours_;  // by series; count + missing = 0: none
-  std::int64_t hours_to_ns_ = INT64_MIN;
-  bool end_hours_ = false;
+  // A tier whose buckets are longer than a stretch may be: each series' bucket stays open until its time has
+  // passed.
+  struct LongTier {
+    BlockKind kind;
+    std::int64_t width_ns;
+    std::int64_t to_ns = INT64_MIN;  // buckets up to here are written
+    std::vector<TierPoint> open;     // by series; count + missing = 0: none
+    std::vector<TierEntry> entries;
+  };
+  void pass(LongTier& tier, std::uint32_t series, std::span<const TierPoint> minutes);
+  LongTier tens_{.kind = BlockKind::kTens, .width_ns = kTenMinutesNs};
+  LongTier hours_{.kind = BlockKind::kHours, .width_ns = kHourNs};
+  bool end_tiers_ = false;
 };
 
 }  // namespace hotlap
