@@ -40,6 +40,19 @@ void plan_runtime(RunPlan& plan, const LauncherPlace& place) {
   plan.records = plan.runtime->leads();
 }
 
+// Told once per home: what is recorded there may be gone before anybody reads it.
+void note_ephemeral_home(RunPlan& plan) {
+  const FilesystemKind kind = filesystem_kind(plan.home);
+  if (kind != FilesystemKind::kMemory && kind != FilesystemKind::kOverlay) return;
+  const fs::path told = plan.home / "told-ephemeral";
+  if (system_host().exists(told.native())) return;
+  plan.notes.push_back(format("runs are kept in {}, which goes away with {}: set HOTLAP_HOME to a folder that stays",
+                              plan.home.native(),
+                              kind == FilesystemKind::kMemory ? "the machine's memory" : "this container"));
+  // An error here means that it is told again.
+  if (make_private_folders(plan.home).ok()) static_cast<void>(write_private_file(told, "").ok());
+}
+
 void plan_hook(RunPlan& plan, bool wants_hook) {
   plan.delivery.run_id = plan.info.id;
   const bool is_off = EnvironmentView(environ).get("HOTLAP") == "0";
@@ -110,6 +123,7 @@ RunPlan plan_run(const RunOptions& options) {
     plan.records = false;
     plan.notes.push_back(format("not recorded: {}", home.error().message));
   }
+  if (plan.records) note_ephemeral_home(plan);
   const bool could_record = plan.records;
   plan_runtime(plan, place);
   plan.records = plan.records && could_record;

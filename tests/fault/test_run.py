@@ -1,10 +1,12 @@
 """`hotlap run` is as if it were not there: exit codes, signals, output, environment, descriptors."""
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 
 import pytest
 from processes import PYTHON, children, is_alive, part_of, said, state_of, wait_for
@@ -219,6 +221,15 @@ def test_a_runtime_folder_of_somebody_else_costs_the_hook_only(home):
     assert done.returncode == 0
     assert any("no hook" in line for line in said(done.stderr))
     assert home.run_json()["status"] == "finished"
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no file system in memory to write to")
+def test_a_home_that_goes_away_is_said_once(home, request):
+    folder = tempfile.mkdtemp(dir="/dev/shm")
+    request.addfinalizer(lambda: shutil.rmtree(folder))
+    home.environment["HOTLAP_HOME"] = folder + "/home"
+    lines = [[line for line in said(home.run("true").stderr) if "set HOTLAP_HOME" in line] for _ in range(2)]
+    assert [len(found) for found in lines] == [1, 0]
 
 
 def test_inside_a_recorded_job_we_only_run(home):
