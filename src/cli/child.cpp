@@ -21,6 +21,7 @@ constexpr std::size_t kOutputBytesMax = 64U << 10U;
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> out;
+  out.reserve(texts.size() + 1);
   for (std::string& text : texts) out.push_back(text.data());
   out.push_back(nullptr);
   return out;

@@ -75,8 +75,7 @@ RuleSettings rule_settings(const Config& config) {
 Result<RunOptions> run_options(const Args& args, const Config& config) {
   RunOptions options;
   options.name = args.has("--name") ? args.text("--name") : config.name;
-  options.interval_ns =
-      args.has("--interval") ? *args.duration_ns("--interval") : config.interval_ns.value_or(kIntervalNsDefault);
+  options.interval_ns = args.duration_ns("--interval").value_or(config.interval_ns.value_or(kIntervalNsDefault));
   options.wants_hook = !args.has("--no-hook") && config.hook.value_or(true);
   options.is_quiet = args.has("--quiet") || config.quiet.value_or(false);
   HOTLAP_TRY(take_price(args, config, options));

@@ -86,50 +86,54 @@ struct SplitWords {
   std::vector<std::string> rest;
 };
 
+// Takes the flag at `words[at]` and its value, checked, into `out`; the next word to look at.
+Result<std::size_t> take_flag(const CommandSpec& spec, std::span<const std::string> words, std::size_t at,
+                              std::vector<std::string>& out) {
+  const std::string& word = words[at];
+  const std::size_t equals = word.find('=');
+  const std::string spelling = word.substr(0, equals);
+  const FlagSpec* flag = find_flag(spec, spelling);
+  if (flag == nullptr) return unknown_flag(spec, spelling);
+  out.push_back(spelling);
+  if (flag->type == FlagType::kSwitch) {
+    if (equals != std::string::npos) return usage(format("{} takes no value", spelling));
+    return at + 1;
+  }
+  std::string value;  // CLI11 sees it as a word of its own
+  std::size_t next = at + 1;
+  if (equals != std::string::npos) {
+    value = word.substr(equals + 1);
+  } else if (next < words.size() && words[next] != "--" && find_flag(spec, words[next]) == nullptr) {
+    value = words[next++];
+  } else {
+    return usage(format("{} needs {} after it", spelling, value_kind(*flag)));
+  }
+  HOTLAP_TRY(check_value(*flag, spelling, value));
+  out.push_back(std::move(value));
+  return next;
+}
+
 // Finds what CLI11 would say less clearly: unknown flags, missing values, and where the rest begins.
 Result<SplitWords> split_words(const CommandSpec& spec, std::span<const std::string> words) {
   SplitWords out;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    if (word == "--" || (takes_rest(spec) && !looks_like_flag(word))) {
-      const auto first = words.begin() + static_cast<std::ptrdiff_t>(i);
-      if (takes_rest(spec)) {
-        out.rest.assign(word == "--" ? first + 1 : first, words.end());
-      } else {
-        out.head.insert(out.head.end(), first, words.end());
-      }
+  const bool has_rest = takes_rest(spec);
+  for (std::size_t at = 0; at < words.size();) {
+    const std::string& word = words[at];
+    if (word == "--" || (has_rest && !looks_like_flag(word))) {
+      const std::span<const std::string> after = words.subspan(has_rest && word == "--" ? at + 1 : at);
+      std::vector<std::string>& into = has_rest ? out.rest : out.head;
+      into.insert(into.end(), after.begin(), after.end());
       return out;
     }
     if (!looks_like_flag(word)) {
       out.head.push_back(word);
-      continue;
-    }
-    if (word == "--help" || word == "-h") {
+      ++at;
+    } else if (word == "--help" || word == "-h") {
       out.wants_help = true;
       return out;
-    }
-    const std::size_t equals = word.find('=');
-    const std::string spelling = word.substr(0, equals);
-    const FlagSpec* flag = find_flag(spec, spelling);
-    if (flag == nullptr) return unknown_flag(spec, spelling);
-    if (flag->type == FlagType::kSwitch) {
-      if (equals != std::string::npos) return usage(format("{} takes no value", spelling));
-      out.head.push_back(word);
-      continue;
-    }
-    std::string value;  // checked here; CLI11 sees it as a word of its own
-    if (equals != std::string::npos) {
-      value = word.substr(equals + 1);
     } else {
-      const bool has_next = i + 1 < words.size();
-      if (!has_next || words[i + 1] == "--" || find_flag(spec, words[i + 1]) != nullptr) {
-        return usage(format("{} needs {} after it", spelling, value_kind(*flag)));
-      }
-      value = words[++i];
+      HOTLAP_TRY_ASSIGN(at, take_flag(spec, words, at, out.head));
     }
-    HOTLAP_TRY(check_value(*flag, spelling, value));
-    out.head.push_back(spelling);
-    out.head.push_back(std::move(value));
   }
   return out;
 }

@@ -1,7 +1,9 @@
 #include "config/toml.h"
 
+// NOLINTBEGIN(readability-identifier-naming): the library's own switches
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
+// NOLINTEND(readability-identifier-naming)
 #include <toml++/toml.h>
 
 #include "base/format.h"

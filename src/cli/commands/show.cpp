@@ -1,5 +1,6 @@
 // What a run recorded.
 #include <array>
+#include <optional>
 #include <ostream>
 
 #include "base/clock.h"
@@ -65,9 +66,8 @@ class Page {
     line("node", one_line(info.node));
     line("recorded by", info.hotlap_version.empty() ? "" : "hotlap " + one_line(info.hotlap_version));
     if (info.interval_ns > 0) line("sampled", "every " + format_duration(info.interval_ns));
-    if (info.price) {
-      line("price", format("{:.4g} {}/h ({})", info.price->per_hour, one_line(info.price->currency),
-                           one_line(info.price->source)));
+    if (const std::optional<Price>& price = info.price; price) {
+      line("price", format("{:.4g} {}/h ({})", price->per_hour, one_line(price->currency), one_line(price->source)));
     }
     line("environment", joined(info.environment));
     line("joined by", joined(info.join_keys));

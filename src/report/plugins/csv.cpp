@@ -32,7 +32,7 @@ std::string shown(const Value& value, double scale) {
   // Integers stay exact where the scale lets them.
   if (scale == 1.0 && value.kind() == Value::Kind::kI64) return format("{}", value.i64());
   if (scale == 1.0 && value.kind() == Value::Kind::kU64) return format("{}", value.u64());
-  const double number = *value.number() * scale;
+  const double number = value.number().value_or(std::nan("")) * scale;
   return std::isfinite(number) ? format("{}", number) : std::string();
 }
 
