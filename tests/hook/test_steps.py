@@ -40,6 +40,9 @@ for epoch in range(3):
     assert all(f["a"] == 2 for f in ring.spans(w.FORWARD))  # model and loss are called by the program
     assert ring.closed == 1
     assert '"batch_size": 8' in ring.infos()["loader"]
+    assert '"initialised": false' in ring.infos()["accelerator"]
+    own = sorted(h["duration"] for h in ring.spans(w.HOOK))
+    assert own and own[len(own) // 2] < 2_000_000  # CPU time, so also on a busy machine
     assert len(ring.spans(w.WORKER_BATCH)) == 24  # no workers: the batch is made in next()
 
 

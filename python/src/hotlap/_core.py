@@ -14,6 +14,7 @@ from hotlap import _place, _wire
 from hotlap._shadow import Governor, Shadow
 
 now = time.monotonic_ns
+cpu_now = time.thread_time_ns
 # How sure an event makes us that its thread is the one that trains.
 BY_WAIT, BY_FORWARD, BY_UPDATE = 1, 2, 3
 # Events: (code, start, end, …).
@@ -38,6 +39,7 @@ class Core:
         self.events = []        # always this object: adapters hold its append
         self.discovery = None   # the module adapter, told when the first steps are over
         self.at_end = []        # adapters' functions for an orderly end
+        self.at_settle = []     # and for when the first steps are over
         self.handlers = [self.waited, self.exhausted, self.forward, self.backward, self.optimizer, self.program_step,
                          self.fetched, self.other_span, self.count, self.iterator, self.taken_over]
         self.reset()
@@ -134,11 +136,14 @@ class Core:
 
     def drain(self):
         """Works off what happened. Returns at once when another thread is at it. Never raises."""
-        if not self.lock.acquire(False):
-            return
         lock = self.lock
+        if not lock.acquire(False):
+            if len(self.events) > 4 * EVENTS_MAX:  # whoever drains is stuck: bounded, and counted
+                del self.events[:EVENTS_MAX]
+                self.recorder.dropped += EVENTS_MAX
+            return
         try:
-            began = now()
+            began = cpu_now()  # of this thread: being preempted is not our doing
             events = self.events
             batch = events[:]
             del events[:len(batch)]
@@ -149,8 +154,8 @@ class Core:
             recorder.flush()
             if recorder.off:
                 self.busy |= OFF
-            ended = self.last_drain_ns = now()
-            self.own_ns += ended - began + EVENT_NS * len(batch)
+            self.last_drain_ns = now()
+            self.own_ns += cpu_now() - began + EVENT_NS * len(batch)
         except Exception:
             self.recorder.failed()
         finally:
@@ -577,6 +582,8 @@ class Core:
             self.recorder.set_place(place)
         if self.discovery is not None:
             self.discovery.end()
+        for each in self.at_settle:
+            each()
 
     def obey(self, ring):
         """A command of the recorder. Its answer tells what became of it."""
@@ -633,4 +640,6 @@ class Core:
             self.end_evaluation()
         if self.shadow is not None:
             self.shadow.close(self, end)
+        if not self.settled:
+            self.settle()
         self.recorder.close(end)

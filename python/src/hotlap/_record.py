@@ -135,6 +135,10 @@ class Recorder:
 
     def write_waiting(self):
         queue, ring = self.queue, self.ring
+        if self.dropped:
+            ring.words[_wire.LIVE_DROPPED] += self.dropped
+            self.dropped = 0
+            self.said_again = True
         if len(queue) > RECORDS_MAX:
             self.drop_oldest()
         while queue:
