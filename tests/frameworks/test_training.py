@@ -92,7 +92,7 @@ def test_accelerate(tmp_path, accumulate, expected):
     ring = run(tmp_path, ACCELERATE % accumulate).main()
     found = steps(ring)
     assert len(found) == expected
-    assert sum(s["a"] for s in found) == 128
+    assert sum(max(s["a"], 0) for s in found) == 128  # read one batch ahead: the last step has none
     assert len(ring.spans(w.EPOCH)) == 2
 
 
@@ -120,7 +120,7 @@ print(result.global_step, result.training_loss.hex())
     found = steps(main)
     assert len(found) == 8
     # The loader is read one batch ahead: a batch may count for the step before.
-    assert sum(s["a"] for s in found) == 64 and sum(s["b"] for s in found) == 768
+    assert sum(max(s["a"], 0) for s in found) == 64 and sum(max(s["b"], 0) for s in found) == 768
     assert len(main.spans(w.EVALUATION)) == 2
     assert main.spans(w.CHECKPOINT)
     assert {w.DATA_WAIT, w.FORWARD, w.BACKWARD, w.OPTIMIZER} <= set(parts(main, 5))
@@ -176,7 +176,7 @@ def test_lightning(tmp_path, accumulate, expected):
     found = steps(ring)
     assert len(found) == expected
     assert len(ring.spans(w.EVALUATION)) == 3  # the sanity check before training is one
-    assert sum(s["a"] for s in found) == 128
+    assert sum(max(s["a"], 0) for s in found) == 128  # read one batch ahead: the last step has none
     for step in found[1:]:
         total = parts(ring, step["step"])
         assert sum(total.values()) <= step["duration"]
@@ -218,7 +218,7 @@ for i, (x, y) in enumerate(DataLoader(data(), batch_size=8)):
     loss.backward()
     optimizer.step()
 if attempt:
-    print(rank, attempt, float(loss.detach()).hex())
+    os.write(1, ("%d %d %s\\n" % (rank, attempt, float(loss.detach()).hex())).encode())
 dist.destroy_process_group()
 """, (), ["--max-restarts=1"])
     assert code == 0 and len(lines) == 2
@@ -242,7 +242,7 @@ for x, y in DataLoader(data(), batch_size=8):
     loss = loss_of(model(x), y)
     loss.backward()
     optimizer.step()
-    print(dist.get_rank(), float(loss.detach()).hex())
+    os.write(1, ("%d %s\\n" % (dist.get_rank(), float(loss.detach()).hex())).encode())  # whole lines, from two ranks
 dist.destroy_process_group()
 """, ())
     assert code == 0 and len(lines) == 16
