@@ -77,14 +77,21 @@ TEST(Text, ForeignTextCannotReachTheTerminalRaw) {
   EXPECT_EQ(strip_control("a\x1b[31mb\x07\xC2\x9B"), "a?[31mb??");
   EXPECT_EQ(to_valid_utf8("x\xC3(\xFF"), "x\xEF\xBF\xBD(\xEF\xBF\xBD");
   // Kept: the ends of each range. Replaced: overlong forms, surrogates, beyond U+10FFFF, cut short.
-  for (const std::string_view good : {"\xC2\x80", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEF\xBF\xBF", "\xF0\x90\x80\x80",
-                                      "\xF4\x8F\xBF\xBF"}) {
+  for (const std::string_view good :
+       {"\xC2\x80", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"}) {
     EXPECT_EQ(to_valid_utf8(good), good);
   }
   for (const std::string_view bad : {"\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80",
                                      "\xE2\x82", "\xF5\x80\x80\x80"}) {
     EXPECT_NE(to_valid_utf8(bad), bad);
   }
+}
+
+TEST(Text, CountsAreGroupedByThousands) {
+  EXPECT_EQ(shown_count(0), "0");
+  EXPECT_EQ(shown_count(999), "999");
+  EXPECT_EQ(shown_count(1'000), "1,000");
+  EXPECT_EQ(shown_count(1'234'567), "1,234,567");
 }
 
 TEST(Text, NearestIsWhatWasProbablyMeant) {

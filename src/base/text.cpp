@@ -142,6 +142,15 @@ std::string format_duration(std::int64_t ns) {
   return magnitude < 1'000 * 86'400e9 ? format("{:.3g} d", value / 86'400e9) : format("{:.0f} d", value / 86'400e9);
 }
 
+std::string shown_count(std::uint64_t count) {
+  std::string digits = format("{}", count);
+  for (std::size_t at = digits.size(); at > 3;) {
+    at -= 3;
+    digits.insert(at, ",");
+  }
+  return digits;
+}
+
 std::string format_bytes(double bytes) {
   constexpr std::array kNames{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   std::size_t unit = 0;

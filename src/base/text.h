@@ -25,6 +25,8 @@ std::optional<double> parse_f64(std::string_view text);
 std::optional<std::int64_t> parse_duration_ns(std::string_view text);
 // 1'500'000'000 → "1.5 s"; three significant digits.
 std::string format_duration(std::int64_t ns);
+// 1234567 → "1,234,567".
+std::string shown_count(std::uint64_t count);
 // 1536 → "1.5 KiB".
 std::string format_bytes(double bytes);
 

@@ -69,15 +69,6 @@ std::string shown_command(const std::vector<std::string>& words_untrusted) {
   return out;
 }
 
-std::string shown_count(std::uint64_t count) {
-  std::string digits = format("{}", count);
-  for (std::size_t at = digits.size(); at > 3;) {
-    at -= 3;
-    digits.insert(at, ",");
-  }
-  return digits;
-}
-
 std::size_t terminal_columns(const Streams& streams) {
   if (!streams.out_is_terminal) return 0;
   struct winsize size {};

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.h"
 #include "cli/command.h"
 #include "model/run.h"
 
@@ -24,7 +25,6 @@ std::string shown_wall_time(std::int64_t wall_ns);
 std::string shown_status(RunStatus status, const RunInfo& info);
 // A command line as a person would type it: words with spaces or quotes in quotes, cleaned.
 std::string shown_command(const std::vector<std::string>& words_untrusted);
-std::string shown_count(std::uint64_t count);  // 1234567 → "1,234,567"
 
 // Columns of a terminal on standard output; 0 when it is none, or does not say.
 std::size_t terminal_columns(const Streams& streams);

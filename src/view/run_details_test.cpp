@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <vector>
 
 #include "base/clock.h"
@@ -160,6 +161,20 @@ TEST_F(RunDetailsTest, ARunWhoseRecorderIsGoneIsNotRunning) {
   EXPECT_EQ(summarize_run(run, now_ns).status, RunStatus::kRunning);
   EXPECT_FALSE(is_live_run(run, now_ns + 3'600 * kNsPerS));
   EXPECT_EQ(summarize_run(run, now_ns + 3'600 * kNsPerS).status, RunStatus::kUnknown);
+}
+
+// The node's name may be HOTLAP_NODE or an instance's id: not the host's. A job that is alive keeps its run running.
+TEST_F(RunDetailsTest, AJobThatLivesOnThisNodeKeepsItsRunRunning) {
+  info_.status = RunStatus::kRunning;
+  info_.end_wall_ns = -1;
+  info_.node = "node-of-a-test";
+  info_.job_pid = ::getpid();
+  const RunFolder run = make_run();
+  const std::int64_t later_ns = system_clock().read().wall_ns + 3'600 * kNsPerS;
+  EXPECT_FALSE(is_live_run(run, later_ns));
+  ASSERT_EQ(::setenv("HOTLAP_NODE", "node-of-a-test", 1), 0);
+  EXPECT_TRUE(is_live_run(run, later_ns));
+  ::unsetenv("HOTLAP_NODE");
 }
 
 TEST_F(RunDetailsTest, ListsAreOneDocument) {

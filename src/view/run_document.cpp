@@ -12,6 +12,7 @@
 #include "base/host.h"
 #include "base/json_reader.h"
 #include "base/text.h"
+#include "record/identity.h"
 
 namespace hotlap {
 namespace {
@@ -24,10 +25,7 @@ constexpr std::int64_t kStillWrittenNs = 30 * kNsPerS;
 
 bool is_process_alive(std::int32_t pid) { return pid > 0 && (::kill(pid, 0) == 0 || errno == EPERM); }
 
-bool is_this_node(const RunInfo& info) {
-  const Result<std::string> name = system_host().read_text("/proc/sys/kernel/hostname");
-  return name.ok() && trim(*name) == info.node;
-}
+bool is_this_node(const RunInfo& info) { return node_name(system_host()) == info.node; }
 
 std::optional<std::int64_t> last_change_wall_ns(const fs::path& file) {
   struct stat info {};

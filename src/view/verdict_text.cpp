@@ -40,15 +40,6 @@ std::string range(double low, double high) {
 
 std::string line(std::string_view label, std::string_view text) { return format("  {:<5} {}", label, text); }
 
-std::string thousands(std::int64_t number) {
-  std::string text = std::to_string(number);
-  for (std::size_t at = text.size(); at > 3 + (number < 0 ? 1U : 0U);) {
-    at -= 3;
-    text.insert(at, ",");
-  }
-  return text;
-}
-
 std::string waiting_party(const AnalysisDocument& d) { return d.has_gpu ? "GPU" : "training"; }
 
 std::string loss_words(const AnalysisDocument& d, const Finding& finding) {
@@ -70,7 +61,7 @@ std::string saving_words(const AnalysisDocument& d, double now_ms, const Advice&
   const double steps = static_cast<double>(kStepsForMoney);
   const auto taken_s = [&](double step_ms) { return step_ms * steps / kMsPerS; };
   std::string text =
-      format("; {} steps: {} -> {}", thousands(kStepsForMoney), duration_range(taken_s(now_ms), taken_s(now_ms)),
+      format("; {} steps: {} -> {}", shown_count(kStepsForMoney), duration_range(taken_s(now_ms), taken_s(now_ms)),
              duration_range(taken_s(*advice.step_ms_low), taken_s(*advice.step_ms_high)));
   if (!d.price) return text;
   const double low = money_for(taken_s(now_ms - *advice.step_ms_high), *d.price).amount;
@@ -109,7 +100,7 @@ std::string advice_words(const Finding& finding) {
 
 std::string finding_text(const AnalysisDocument& d, const Finding& finding) {
   std::string sure(to_string(finding.certainty));
-  if (d.steps.count > 0) sure += format(" ({} steps)", thousands(d.steps.count));
+  if (d.steps.count > 0) sure += format(" ({} steps)", shown_count(static_cast<std::uint64_t>(d.steps.count)));
   std::string text = finding.cause + std::string(kDot) + loss_words(d, finding) + std::string(kDot) + sure;
   text += "\n" + line("why", join(finding.why, "; "));
   text += "\n" + line("do", advice_words(finding));
@@ -125,7 +116,7 @@ std::string healthy_text(const AnalysisDocument& d) {
   if (d.steps.breakdown.data_wait) {
     text += format("{}{} waits {} % for data", kDot, waiting_party(d), figure(*d.steps.breakdown.data_wait));
   }
-  text += format("{}{} steps", kDot, thousands(d.steps.count));
+  text += format("{}{} steps", kDot, shown_count(static_cast<std::uint64_t>(d.steps.count)));
   if (d.steps.mean_ms) text += format(", {} ms each", figure(*d.steps.mean_ms));
   if (d.left_to_win_pct) {
     text +=
@@ -168,8 +159,8 @@ std::string verdict_text(const AnalysisDocument& d) {
       break;
     case VerdictKind::kHealthy: return strip_control(healthy_text(d));
     case VerdictKind::kTooShort:
-      return strip_control(
-          seen_text(d, format("Too short to judge: {} steady steps, 30 are needed", thousands(d.steps.count))));
+      return strip_control(seen_text(d, format("Too short to judge: {} steady steps, 30 are needed",
+                                               shown_count(static_cast<std::uint64_t>(d.steps.count)))));
     case VerdictKind::kCannotTell: break;
   }
   std::string reasons = join(d.cannot_tell, "; ");
@@ -195,8 +186,7 @@ std::vector<std::string> footer_lines(const AnalysisDocument& d) {
     lines.push_back(text);
   }
   for (const Loss& loss : d.losses) {
-    lines.push_back(strip_control(
-        format("lost: {} {} ({})", thousands(static_cast<std::int64_t>(loss.count)), loss.counter, loss.help)));
+    lines.push_back(strip_control(format("lost: {} {} ({})", shown_count(loss.count), loss.counter, loss.help)));
   }
   return lines;
 }

@@ -124,6 +124,10 @@ Result<int> run(const Args& args, Streams& streams) {
     for (RunFolder& folder : old_runs(home, *age_ns)) want(std::move(folder));
   }
   for (const std::string& name : named) {
+    if (fs::path(name).extension() == ".hotlap") {
+      complain({ErrorCode::kInvalidInput, format("{}: is a recording; name the run to delete all of it", name)});
+      continue;
+    }
     Result<RunFolder> folder = RunFolder::find(home, name);
     if (folder.ok()) {
       want(std::move(folder).value());

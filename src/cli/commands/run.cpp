@@ -1,5 +1,6 @@
 // Record a job: the main command.
 #include <array>
+#include <filesystem>
 #include <ostream>
 
 #include "base/clock.h"
@@ -56,7 +57,10 @@ Result<int> run(const Args& args, Streams&) {
   HOTLAP_TRY_ASSIGN(const Config config, config_of(args));
   HOTLAP_TRY_ASSIGN(RunOptions options, run_options(args, config));
   options.command = args.positional("COMMAND");
-  if (const auto file = args.text("--config")) options.watcher_words = {"--config", *file};
+  if (const auto file = args.text("--config")) {
+    std::error_code unknown;
+    options.watcher_words = {"--config", std::filesystem::absolute(*file, unknown).string()};
+  }
   options.run_id = args.text("--run-id");
   options.grace_ns = args.duration_ns("--grace");
   options.download = args.text("--download");

@@ -168,8 +168,7 @@ class Page {
       case EventKind::kSuspend:
       case EventKind::kRecorderGap:
       case EventKind::kIntervalChanged: return format_duration(event.value);
-      case EventKind::kTransfer:
-        return format("{} {}", format_bytes(static_cast<double>(event.value)), one_line(event.text));
+      case EventKind::kTransfer:  // its text has the amount, when it is known
       case EventKind::kNote:
       case EventKind::kMountStuck: return one_line(event.text);
       default: return format("{}{}{}", event.value, event.text.empty() ? "" : " ", one_line(event.text));
