@@ -12,6 +12,9 @@ namespace {
 constexpr std::int64_t kWindowNs = 600 * kNsPerS;
 // A slow lane's tick may be committed after ticks of other lanes that are later; it is looked for so far back.
 constexpr std::int64_t kLateNs = 5 * kNsPerS;
+constexpr std::int64_t kWindowsMax = 4096;
+// A hundred years of uptime: times beyond are damage.
+constexpr std::int64_t kPlausibleNs = std::int64_t{100} * 365 * 86'400 * kNsPerS;
 
 bool wants(const AnalyzerSpec& spec, std::string_view metric) {
   return std::ranges::any_of(spec.metrics, [&](std::string_view wanted) {
@@ -91,9 +94,13 @@ Result<void> RecordingAnalysis::read_samples() {
   std::map<std::uint32_t, const StoredSeries*> by_handle;
   for (const StoredSeries& series : reader_.series()) by_handle.emplace(series.handle.index, &series);
 
-  std::int64_t from_ns = sample_cursor_ns_ == INT64_MIN ? extent.from_ns : sample_cursor_ns_ - kLateNs;
-  while (from_ns <= extent.to_ns) {
-    const std::int64_t to_ns = std::min(from_ns + kWindowNs, extent.to_ns + 1);
+  // A damaged time must not make a walk of millions of windows, nor one sum overflow.
+  const std::int64_t last_ns = std::min(extent.to_ns, kPlausibleNs);
+  std::int64_t from_ns = std::max(extent.from_ns, -kPlausibleNs);
+  if (sample_cursor_ns_ != INT64_MIN) from_ns = std::max(from_ns, sample_cursor_ns_ - kLateNs);
+  const std::int64_t window_ns = std::max(kWindowNs, (last_ns - from_ns) / kWindowsMax);
+  while (from_ns <= last_ns) {
+    const std::int64_t to_ns = std::min(from_ns + window_ns, last_ns + 1);
     HOTLAP_TRY(
         reader_.read_samples(wanted_, {from_ns, to_ns}, [&](SeriesHandle handle, std::span<const SamplePoint> points) {
           const auto found = feeds_.find(handle.index);
@@ -112,41 +119,46 @@ Result<void> RecordingAnalysis::read_samples() {
     sample_cursor_ns_ = to_ns;
     from_ns = to_ns;
   }
-  last_ns_ = std::max(last_ns_.value_or(extent.to_ns), extent.to_ns);
+  last_ns_ = std::max(last_ns_.value_or(last_ns), last_ns);
   return {};
 }
 
 Result<void> RecordingAnalysis::read_spans() {
   return reader_.read_spans_since(span_cursor_, {}, [&](std::span<const Span> spans) {
-    std::vector<Span> wanted;
-    for (std::size_t i = 0; i < specs_.size(); ++i) {
-      if (specs_[i]->spans.empty()) continue;
-      wanted.clear();
-      for (const Span& span : spans) {
-        if (wants(*specs_[i], span.kind)) wanted.push_back(span);
-      }
-      if (!wanted.empty()) analyzers_[i]->on_spans(wanted);
-    }
+    give_spans(spans);
     for (const Span& span : spans) {
       builder_.add(span);
-      for (const Step& step : steps_) {
-        for (const auto& analyzer : analyzers_) analyzer->on_step(step);
-      }
-      steps_.clear();
-      if (span.duration_ns >= 0) {
-        const std::int64_t end_ns = span.start_ns + span.duration_ns;
-        last_ns_ = std::max(last_ns_.value_or(end_ns), end_ns);
-      }
+      give_steps();
+      if (span.duration_ns < 0) continue;
+      const std::int64_t end_ns = span.start_ns + span.duration_ns;
+      last_ns_ = std::max(last_ns_.value_or(end_ns), end_ns);
     }
   });
 }
 
-void RecordingAnalysis::finish() {
-  builder_.finish();
+// To each analyzer the kinds that it asked for.
+void RecordingAnalysis::give_spans(std::span<const Span> spans) {
+  std::vector<Span> wanted;
+  wanted.reserve(spans.size());
+  for (std::size_t i = 0; i < specs_.size(); ++i) {
+    wanted.clear();
+    for (const Span& span : spans) {
+      if (wants(*specs_[i], span.kind)) wanted.push_back(span);
+    }
+    if (!wanted.empty()) analyzers_[i]->on_spans(wanted);
+  }
+}
+
+void RecordingAnalysis::give_steps() {
   for (const Step& step : steps_) {
     for (const auto& analyzer : analyzers_) analyzer->on_step(step);
   }
   steps_.clear();
+}
+
+void RecordingAnalysis::finish() {
+  builder_.finish();
+  give_steps();
 }
 
 std::vector<Loss> RecordingAnalysis::losses() const {
@@ -202,6 +214,7 @@ std::vector<Loss> RunAnalysis::losses() const {
     }
   }
   std::vector<Loss> out;
+  out.reserve(by_name.size());
   for (auto& [name, loss] : by_name) out.push_back(std::move(loss));
   return out;
 }

@@ -51,6 +51,8 @@ class RecordingAnalysis {
   Result<void> read_events();
   Result<void> read_samples();
   Result<void> read_spans();
+  void give_spans(std::span<const Span> spans);
+  void give_steps();
 
   RecordingReader& reader_;
   std::span<const AnalyzerSpec* const> specs_;

@@ -13,6 +13,7 @@ constexpr double kVariableShare = 0.2;
 constexpr std::size_t kSettleWindowMin = 8;
 constexpr std::size_t kSettleWindowMax = 32;
 constexpr std::size_t kBlocksWanted = 12;
+constexpr std::size_t kFewSteps = 96;  // below, at most a third is warm-up: the rest must still suffice for an answer
 
 std::int64_t end_of(const Step& step) { return step.start_ns + step.duration_ns; }
 
@@ -137,17 +138,22 @@ void StepStatistics::add_tail(const Step& step) {
 std::size_t StepStatistics::warmup_steps() const {
   const std::size_t n = head_.size();
   if (n < 2) return n;
-  const std::size_t most = n / 2;
+  const std::size_t most = n < kFewSteps ? n / 3 : n / 2;
   std::size_t from = 1;  // the first step always is: caches, lazy initialisation, the loader's start
   for (std::size_t i = 0; i < most; ++i) {
     if (has_compiled(head_[i])) from = i + 1;
   }
-  // Steps come in bursts as wide as the loader has workers, so windows are compared, not steps.
-  const double reference = mean_duration(head_, most, n);
+  // Steps come in bursts as wide as the loader has workers, so windows are compared, not steps; and with those of the
+  // second half, which tell how much windows differ here anyway.
   const std::size_t window = std::clamp(n / 8, kSettleWindowMin, kSettleWindowMax);
+  const double reference = mean_duration(head_, n / 2, n);
+  double unrest = 0;
+  for (std::size_t i = n / 2; i + window <= n; i += window) {
+    unrest = std::max(unrest, std::abs(mean_duration(head_, i, i + window) - reference));
+  }
+  const double allowed = std::max(kSettled * reference, 1.5 * unrest);
   for (; from + window <= most; ++from) {
-    const double mean = mean_duration(head_, from, from + window);
-    if (std::abs(mean - reference) <= kSettled * reference) break;
+    if (std::abs(mean_duration(head_, from, from + window) - reference) <= allowed) break;
   }
   return std::min(from, most);
 }

@@ -4,7 +4,8 @@
 // chunking.
 //
 // Warm-up: the first kHeadMax steps are kept whole; they are warm-up up to the last one that compiled, and further
-// while their running mean is more than kSettled away from that of what follows. At most half of the steps.
+// while their running mean is further from that of what follows than windows of steps differ anyway, and than
+// kSettled. At most half of the steps, a third when they are few.
 #include <array>
 #include <cstdint>
 #include <optional>

@@ -63,8 +63,10 @@ std::string format_money(double amount, std::string_view currency) {
     figure = format("{:.0f}", magnitude);
   } else if (magnitude >= 1) {
     figure = format("{:.2f}", magnitude);
+  } else if (magnitude >= 0.0995) {
+    figure = format("{:.2f}", magnitude);
   } else {
-    figure = format("{:.2g}", magnitude);
+    figure = magnitude >= 0.00995 ? format("{:.3f}", magnitude) : format("{:.4f}", magnitude);
   }
   const std::string_view sign = amount < 0 ? "-" : "";
   return currency == "USD" ? format("{}${}", sign, figure) : format("{}{} {}", sign, figure, currency);

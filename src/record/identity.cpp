@@ -108,6 +108,13 @@ std::map<std::string, std::string> host_facts(const Host& host) {
   }
   const std::string kernel(trim(host.read_text("/proc/sys/kernel/osrelease").value_or(std::string())));
   if (!kernel.empty()) facts["kernel"] = kernel;
+  // AMD's are not counted here: with its driver the number stays unknown rather than 0.
+  const Result<std::vector<std::string>> gpus = host.list("/proc/driver/nvidia/gpus");
+  if (gpus.ok()) {
+    facts["gpu.count"] = format("{}", gpus->size());
+  } else if (!host.exists("/sys/class/kfd")) {
+    facts["gpu.count"] = "0";
+  }
   return facts;
 }
 

@@ -31,7 +31,7 @@ struct RulesOutcome {
   std::vector<Finding> findings;  // primary ones first, by loss; then those that explain them
   std::vector<SkippedRule> not_run;
   std::vector<Doubt> cannot_tell;
-  std::vector<Error> errors;  // of rules: bugs of ours, shown, never fatal
+  std::vector<Error> errors;  // of rules: bugs of ours, or parameters that cannot be; shown, never fatal
   std::int64_t run = 0;       // rules that ran
 };
 

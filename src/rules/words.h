@@ -8,12 +8,13 @@
 
 namespace hotlap {
 
-// Two or three significant digits: "420", "98", "4.2", "0.37".
+// Two or three significant digits, never an exponent: "420", "98", "4.2", "0.37", "0.004".
 inline std::string figure(double value) {
   const double size = std::fabs(value);
   if (size >= 9.95) return format("{:.0f}", value);
   if (size >= 0.995) return format("{:.1f}", value);
-  return format("{:.2g}", value);
+  if (size >= 0.0995) return format("{:.2f}", value);
+  return size >= 0.0005 ? format("{:.3f}", value) : "0";
 }
 
 // Cores: "2", "3.5", "0".

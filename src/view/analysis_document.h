@@ -106,6 +106,7 @@ struct AnalysisDocument {
   std::int64_t rules_run = 0;
   std::vector<RuleNotRun> rules_not_run;
   std::vector<Loss> losses;
+  std::vector<std::string> problems;  // recordings that could not be read, rules that failed
   HookCoverage hook;
   SelfCost self;
   std::optional<PreviousRun> previous;

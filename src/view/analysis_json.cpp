@@ -181,6 +181,8 @@ std::string to_json(const AnalysisDocument& d) {
   w.end_array();
   write_rules(w, d);
   write_losses(w, d.losses);
+  w.key("problems");
+  write_texts(w, d.problems);
   w.key("hook").begin_object().field("hooked", d.hook.hooked).field("python_processes", d.hook.python_processes);
   write_text_or_null(w, "because", d.hook.because);
   w.end_object();

@@ -21,6 +21,8 @@ namespace {
 constexpr double kSecondsPerHour = 3600;
 constexpr double kOtherIsSaid = 10;  // share of the step that nobody measured, from which on the answer says so
 constexpr std::size_t kReasonsMax = 3;
+// The recorder gives a reason wherever it expected a hook.
+constexpr std::string_view kHookOff = "the hook was switched off";
 
 void set_steps(const FactTable& facts, AnalysisDocument& d) {
   const Fact* steps = facts.find("steps.summary");
@@ -110,6 +112,7 @@ void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocumen
     d.verdict = VerdictKind::kFinding;
     return;
   }
+  if (!outcome.errors.empty()) d.cannot_tell.push_back("a rule could not run: " + outcome.errors.front().message);
   if (!d.cannot_tell.empty()) {
     d.verdict = VerdictKind::kCannotTell;
     d.seen = seen_words(facts, d);
@@ -146,7 +149,7 @@ HookCoverage coverage(const std::vector<ProcessInfo>& processes) {
     if (process.has_hook) {
       ++out.hooked;
     } else {
-      ++reasons[process.hook_absent_reason.empty() ? "the reason is not known" : process.hook_absent_reason];
+      ++reasons[process.hook_absent_reason.empty() ? std::string(kHookOff) : process.hook_absent_reason];
     }
   }
   int most = 0;
@@ -184,6 +187,7 @@ AnalysisDocument make_document(const RunInfo& run, const FactTable& facts, const
   }
   d.rules_run = outcome.run;
   for (const SkippedRule& rule : outcome.not_run) d.rules_not_run.push_back({rule.rule, rule.missing});
+  for (const Error& error : outcome.errors) d.problems.push_back(error.message);
   decide(facts, outcome, d);
   return d;
 }
@@ -277,12 +281,19 @@ AnalysisDocument LiveAnalysis::document() const {
     if (const auto usable = cores->number("usable_cores")) d.cpu_hours = *usable * *d.duration_s / kSecondsPerHour;
   }
   d.hook = coverage(state_->analysis.processes());
-  if (d.grade == "B" && !d.hook.because.empty()) d.cannot_tell.push_back(d.hook.because);
+  if (d.grade == "B" && d.hook.python_processes > d.hook.hooked) {
+    d.cannot_tell.push_back(d.hook.because == kHookOff
+                                ? format("{}; run under `hotlap run` without --no-hook to know", kHookOff)
+                                : format("no hook in its Python: {}", d.hook.because));
+  }
 
   std::map<std::string, Loss> losses;
   add_losses(state_->stored_losses, losses);
   add_losses(state_->analysis.losses(), losses);
   for (auto& [counter, loss] : losses) d.losses.push_back(std::move(loss));
+  for (const auto& reader : state_->readers) {
+    for (const Error& problem : reader->problems()) d.problems.push_back(problem.message);
+  }
   d.previous = compare_with_previous(state_->readers.front()->folder(), d);
   d.verdict_text = verdict_text(d);
   return d;

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "cost/price.h"
+#include "rules/words.h"
 
 namespace hotlap {
 namespace {
@@ -23,13 +24,6 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
     text += part;
   }
   return text;
-}
-
-// Two or three significant digits: "98", "233", "4.1", "0.62".
-std::string figure(double value) {
-  const double magnitude = std::fabs(value);
-  if (magnitude >= 99.5) return format("{:.0f}", value);
-  return magnitude >= 9.95 ? format("{:.0f}", value) : format("{:.2g}", value);
 }
 
 std::string range(double low, double high) {
@@ -185,6 +179,11 @@ std::vector<std::string> footer_lines(const AnalysisDocument& d) {
       text += format(" (hook {} us per step, self-measured)", figure(*d.self.hook_us_per_step));
     lines.push_back(text);
   }
+  if (!d.price && d.cpu_hours && d.verdict == VerdictKind::kFinding && *d.cpu_hours >= 0.01) {
+    lines.push_back(
+        format("so far {} CPU-hours; with --price USD/H or --instance TYPE: in money", figure(*d.cpu_hours)));
+  }
+  for (const std::string& problem : d.problems) lines.push_back(strip_control("not readable: " + problem));
   for (const Loss& loss : d.losses) {
     lines.push_back(strip_control(format("lost: {} {} ({})", shown_count(loss.count), loss.counter, loss.help)));
   }

@@ -12,7 +12,7 @@ constexpr std::array kFields{
     FactField{"torch", "text", "version of PyTorch"},
     FactField{"python", "text", "version of Python"},
     FactField{"gpu_build", "1", "1: this PyTorch can use a GPU; 0: it cannot"},
-    FactField{"gpu", "1", "1: the machine has a GPU that is recorded; 0: it has none"},
+    FactField{"gpu", "1", "1: the machine has a GPU; 0: it has none"},
     FactField{"torch_threads", "{thread}", "threads of PyTorch's own arithmetic"},
 };
 constexpr std::array kSchemas{FactSchema{"job.software", "versions and devices of the job", kFields}};

@@ -197,7 +197,7 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
       if (scene.parts == nullptr && on_node(fact)) scene.parts = fact;
     }
     const Fact* software = facts.find("job.software");
-    scene.may_have_gpu = software != nullptr && software->number("gpu_build") == 1 && software->number("gpu") != 0;
+    scene.may_have_gpu = software != nullptr && software->number("gpu") == 1 && software->number("gpu_build") != 0;
     scene.computes_on_cpu = software != nullptr &&
                             (software->number("gpu_build") == 0 || software->number("gpu") == 0) &&
                             software->number("torch_threads").value_or(1) < scene.usable / 2;

@@ -192,9 +192,11 @@ Range predict(const Case& c, double then_ms, double crowded_ms, int workers_then
   if (on_full_cores && tasks > 1.3) sum += square(0.06);
   if (!c.has_cores) sum += square(0.1);
   if (c.io_share >= kIoShareHigh) sum += square(0.2);  // whether storage gives more was not tried
-  sum += square(0.015 * std::log2(std::max(workers_then, 1) / std::max(c.workers, 1) + 1.0));
+  sum += square(0.015 * std::log2(1.0 + static_cast<double>(std::max(workers_then, 1)) / std::max(c.workers, 1)));
   const double half = std::clamp(std::sqrt(sum), 0.05, 0.3);
-  Range range{then_ms * (1 - 0.7 * half), std::max(then_ms, crowded_ms) * (1 + 1.2 * half)};
+  // Other programs that take much are taken to go on.
+  Range range{(c.is_crowded() ? crowded_ms : then_ms) * (1 - 0.7 * half),
+              std::max(then_ms, crowded_ms) * (1 + 1.2 * half)};
   if (c.workers > 0) {
     // How far off the model is for what was measured.
     const double off = std::clamp(c.step_ms / c.model_ms(c.delivering()), 0.8, 1.3);
@@ -303,7 +305,7 @@ void too_few_workers(const Case& c, const LoaderChoice& choice, Finding& finding
   advise_workers(c, choice, finding);
 }
 
-void cores_full(const Case& c, Finding& finding) {
+void cores_full(const Case& c, int workers_max, Finding& finding) {
   const LoaderCosts& costs = c.costs;
   finding.cause = "Loader too slow, all cores full: more workers will NOT help";
   std::string busy = format("{} cores at {} %", cores_figure(c.cores), figure(c.busy_pct));
@@ -321,14 +323,14 @@ void cores_full(const Case& c, Finding& finding) {
   const double cores_then = 2 * c.cores;
   LoaderCosts then = costs;
   then.cores = cores_then;
-  const LoaderChoice choice = choose_workers(then, static_cast<int>(2 * cores_then));
+  const LoaderChoice choice = choose_workers(then, std::min(static_cast<int>(2 * cores_then), workers_max));
   const double then_ms = c.with_cores_ms(choice.workers, cores_then);
   const Range range = predict(c, then_ms, then_ms, choice.workers, choice.limit == LoaderLimit::kCores);
   finding.advice.push_back({.change = format("{} cores and num_workers={}", cores_figure(cores_then), choice.workers),
                             .step_ms_low = range.low,
                             .step_ms_high = range.high,
                             .basis = Basis::kModel,
-                            .note = "the same GPU, if any"});
+                            .note = c.party == "the GPU" ? "with the same GPU" : ""});
   finding.limits.emplace_back("more workers (no core is left for them)");
 }
 
@@ -431,8 +433,8 @@ void judge(const FactTable& facts, const Case& c, const Params& params, FindingS
     storage_bound(facts, c, choice, finding);
   } else if (helps && choice.workers > c.workers) {
     too_few_workers(c, choice, finding);
-  } else if (choice.limit == LoaderLimit::kCores && c.core_use != nullptr) {
-    cores_full(c, finding);
+  } else if (c.core_use != nullptr && (choice.limit == LoaderLimit::kCores || c.busy_pct >= 90)) {
+    cores_full(c, std::max(static_cast<int>(params.number("workers_max")), 1), finding);
   } else {
     out.cannot_tell(format("{} % of each step is waiting for data and no number of workers in the model changes that",
                            figure(c.wait_pct)));
