@@ -53,6 +53,10 @@ inline constexpr std::size_t kSpansPerBlockMax = 4096;
 inline constexpr std::size_t kBlockBytesMax = std::size_t{16} << 20U;  // unpacked; refused beyond
 inline constexpr std::size_t kStoredTextBytesMax = std::size_t{1} << 20U;
 
+// A hundred years: no clock of ours is further from 0 (Unix time of importers is half of it). What says so was not
+// written by us; sums of two such times fit in 64 bits.
+inline constexpr std::int64_t kTimeNsMax = 3'155'760'000'000'000'000;
+
 inline constexpr std::int64_t kMinuteNs = 60'000'000'000;
 inline constexpr std::int64_t kTenMinutesNs = 600'000'000'000;
 inline constexpr std::int64_t kHourNs = 3'600'000'000'000;

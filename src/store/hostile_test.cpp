@@ -186,6 +186,40 @@ TEST_F(HostileFile, ADamagedBlockIsSkippedAndCounted) {
   EXPECT_FALSE(losses->at(0).help.empty());
 }
 
+TEST_F(HostileFile, TimesThatCannotBeNeverStretchTheExtent) {
+  for (const char* text :
+       {"UPDATE stretches SET to_ns=9223372036854775807", "UPDATE stretches SET from_ns=-9223372036854775808",
+        "UPDATE stretches SET from_ns=to_ns+1,to_ns=to_ns", "UPDATE spans SET end_ns=9223372036854775807",
+        "UPDATE spans SET from_ns=-9223372036854775808", "UPDATE stretches SET hours_to_ns=9223372036854775807",
+        "INSERT INTO tails VALUES(1,-9223372036854775808,9223372036854775807,x'00')"}) {
+    make_closed();
+    sql(text);
+    auto reader = RecordingReader::open(file());
+    ASSERT_TRUE(reader.ok()) << text << ": " << reader.error().message;
+    const TimeRange extent = *(*reader)->extent();
+    EXPECT_GE(extent.from_ns, 0) << text;
+    EXPECT_LE(extent.to_ns, 3'000 * kNsPerS) << text;
+    EXPECT_LE(read_all(**reader), 6'000U) << text;
+    reader->reset();
+    fs::remove(file());
+  }
+}
+
+TEST_F(HostileFile, SpansThatLastForEverAreNotStored) {
+  auto writer = make();
+  writer->add_span({.start_ns = INT64_MAX, .duration_ns = 1, .kind = SpanKind::kStep});
+  writer->add_span({.start_ns = 1, .duration_ns = INT64_MAX, .kind = SpanKind::kStep});
+  writer->add_tick(INT64_MIN, std::vector<Sample>{{{0}, Value::of(1.0)}});
+  ASSERT_TRUE(writer->close().ok());
+  auto reader = RecordingReader::open(file());
+  ASSERT_TRUE(reader.ok());
+  EXPECT_EQ(read_all(**reader), 6'000U);
+  const std::vector<Loss> losses = *(*reader)->read_losses();
+  ASSERT_EQ(losses.size(), 2U);
+  EXPECT_EQ(losses[1].counter, "store.spans_lost");
+  EXPECT_EQ(losses[1].count, 2U);
+}
+
 TEST_F(HostileFile, CutAtAnyLength) {
   make_closed();
   const auto size = fs::file_size(file());

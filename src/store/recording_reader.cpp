@@ -36,6 +36,13 @@ bool overlaps(std::int64_t first_ns, std::int64_t last_ns, TimeRange range) {
 }
 bool contains(TimeRange range, std::int64_t t_ns) { return t_ns >= range.from_ns && t_ns < range.to_ns; }
 
+bool is_plausible(std::int64_t t_ns) { return t_ns >= -kTimeNsMax && t_ns <= kTimeNsMax; }
+// Rows and samples outside are not looked for.
+TimeRange plausible(TimeRange range) {
+  return {std::max(range.from_ns, -kTimeNsMax), std::min(range.to_ns, kTimeNsMax)};
+}
+std::int64_t plausible_or_unknown(std::int64_t t_ns) { return is_plausible(t_ns) ? t_ns : -1; }
+
 // Which of the wanted series a batch gathers, by handle.
 class Wanted {
  public:
@@ -139,6 +146,7 @@ class SqliteReader final : public RecordingReader {
   std::vector<std::string> names_;
   std::size_t names_bytes_ = 0;
   std::vector<StretchRow> stretches_;
+  std::int64_t last_stretch_id_ = INT64_MIN;  // seen, whole or not
   TimeRange extent_{INT64_MAX, INT64_MIN};
   std::uint64_t blocks_damaged_ = 0;
   // Reused between blocks.
@@ -244,7 +252,7 @@ Result<void> SqliteReader::load_stretches() {
   HOTLAP_TRY_ASSIGN(Statement rows,
                     database_.prepare("SELECT id,from_ns,to_ns,samples,tens_to_ns,hours_to_ns,has_days FROM stretches "
                                       "WHERE id>?1 ORDER BY id"));
-  rows.bind(1, stretches_.empty() ? std::numeric_limits<std::int64_t>::min() : stretches_.back().id);
+  rows.bind(1, last_stretch_id_);
   for (;;) {
     HOTLAP_TRY_ASSIGN(const bool row, rows.step());
     if (!row) return {};
@@ -257,8 +265,16 @@ Result<void> SqliteReader::load_stretches() {
                        .has_days = !rows.is_null(6)};
     if (!rows.is_null(4)) stretch.tens_to_ns = rows.integer(4);
     if (!rows.is_null(5)) stretch.hours_to_ns = rows.integer(5);
+    const bool is_whole = is_plausible(stretch.from_ns) && is_plausible(stretch.to_ns) &&
+                          stretch.from_ns <= stretch.to_ns && is_plausible(stretch.tens_to_ns.value_or(0)) &&
+                          is_plausible(stretch.hours_to_ns.value_or(0));
     if (stretch.id < 0 || stretch.id > kStretchIdMax) return Error{ErrorCode::kCorrupt, "damaged: stretch ids"};
-    stretches_.push_back(stretch);
+    last_stretch_id_ = stretch.id;
+    if (is_whole) {
+      stretches_.push_back(stretch);
+    } else {
+      ++blocks_damaged_;
+    }
   }
 }
 
@@ -266,11 +282,16 @@ Result<void> SqliteReader::load_extent() {
   TimeRange extent{INT64_MAX, INT64_MIN};
   const auto include = [&extent](std::int64_t first_ns, std::int64_t last_ns) {
     extent.from_ns = std::min(extent.from_ns, first_ns);
-    extent.to_ns = std::max(extent.to_ns, last_ns == INT64_MAX ? last_ns : last_ns + 1);
+    extent.to_ns = std::max(extent.to_ns, last_ns + 1);
   };
   for (const StretchRow& stretch : stretches_) include(stretch.from_ns, stretch.to_ns);
-  for (const char* sql : {"SELECT min(from_ns),max(to_ns) FROM tails", "SELECT min(from_ns),max(end_ns) FROM spans"}) {
+  // Rows with times that cannot be are left out, and counted where they are read.
+  for (const char* sql :
+       {"SELECT min(from_ns),max(to_ns) FROM tails WHERE from_ns>=-?1 AND to_ns<=?1 AND from_ns<=to_ns",
+        "SELECT min(from_ns),max(end_ns) FROM spans WHERE from_ns>=-?1 AND end_ns<=?1 AND "
+        "from_ns<=to_ns AND to_ns<=end_ns"}) {
     HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare(sql));
+    rows.bind(1, kTimeNsMax);
     HOTLAP_TRY_ASSIGN(const bool row, rows.step());
     if (row && !rows.is_null(0)) include(rows.integer(0), rows.integer(1));
   }
@@ -384,6 +405,7 @@ void SqliteReader::read_tail(const TailText& text, const Wanted& wanted, TimeRan
 
 Result<void> SqliteReader::read_samples(std::span<const SeriesHandle> wanted, TimeRange range,
                                         const std::function<void(SeriesHandle, std::span<const SamplePoint>)>& visit) {
+  range = plausible(range);
   HOTLAP_TRY_ASSIGN(const std::vector<TailText> tails, snapshot(range));
   std::size_t ticks = tails.size() * 2;
   for (const StretchRow& stretch : stretches_) {
@@ -447,6 +469,7 @@ Result<void> SqliteReader::read_tier_blocks(const StretchRow& stretch, BlockKind
 Result<void> SqliteReader::read_tiers(std::span<const SeriesHandle> wanted, TimeRange range, std::size_t points_max,
                                       const std::function<void(SeriesHandle, std::span<const TierPoint>)>& visit) {
   if (wanted.empty()) return {};
+  range = plausible(range);
   HOTLAP_TRY_ASSIGN(const std::vector<TailText> tails, snapshot(range));
   const TimeRange shown = within_extent(range);
   if (shown.from_ns >= shown.to_ns) return {};
@@ -534,6 +557,7 @@ Result<void> SqliteReader::read_spans_since(std::uint64_t& cursor, std::span<con
 
 Result<void> SqliteReader::walk_spans(std::int64_t& next, std::span<const SpanKind> kinds, TimeRange range,
                                       const std::function<void(std::span<const Span>)>& visit) {
+  range = plausible(range);
   std::uint64_t kinds_mask = kinds.empty() ? UINT64_MAX : 0;
   for (const SpanKind kind : kinds) kinds_mask |= kind_bit(kind);
   const auto is_wanted = [&](const Span& span) {
@@ -555,6 +579,12 @@ Result<void> SqliteReader::walk_spans(std::int64_t& next, std::span<const SpanKi
       // A row that was read in part before: its first spans are known already.
       if (row.first < from)
         spans.erase(spans.begin(), spans.begin() + std::min<std::ptrdiff_t>(from - row.first, std::ssize(spans)));
+      if (std::any_of(spans.begin(), spans.end(), [](const Span& span) {
+            return !is_plausible(span.start_ns) || span.duration_ns < -1 || span.duration_ns > kTimeNsMax;
+          })) {
+        ++blocks_damaged_;
+        continue;
+      }
       std::erase_if(spans, [&](const Span& span) { return !is_wanted(span); });
       if (!spans.empty()) visit(spans);
     }
@@ -607,7 +637,7 @@ Result<std::vector<Event>> SqliteReader::read_events_since(std::uint64_t& cursor
     if (!row) return events;
     cursor = static_cast<std::uint64_t>(std::max<std::int64_t>(rows.integer(0), 0));
     const std::int64_t kind = rows.integer(2);
-    if (kind < 0 || kind > UINT8_MAX) continue;
+    if (kind < 0 || kind > UINT8_MAX || !is_plausible(rows.integer(1))) continue;
     events.push_back({.t_ns = rows.integer(1),
                       .kind = static_cast<EventKind>(kind),
                       .value = rows.integer(3),
@@ -621,6 +651,7 @@ Result<std::vector<ClockReading>> SqliteReader::read_clock() {
   for (;;) {
     HOTLAP_TRY_ASSIGN(const bool row, rows.step());
     if (!row) return readings;
+    if (!is_plausible(rows.integer(0)) || !is_plausible(rows.integer(1)) || !is_plausible(rows.integer(2))) continue;
     readings.push_back({.mono_ns = rows.integer(0), .wall_ns = rows.integer(1), .boot_ns = rows.integer(2)});
   }
 }
@@ -642,8 +673,8 @@ Result<std::vector<ProcessInfo>> SqliteReader::read_processes() {
                          .index = static_cast<std::int32_t>(rows.integer(3)),
                          .parent = static_cast<std::uint32_t>(rows.integer(4)),
                          .label = to_valid_utf8(rows.text(5)),
-                         .start_ns = rows.integer(6),
-                         .end_ns = rows.integer(7),
+                         .start_ns = plausible_or_unknown(rows.integer(6)),
+                         .end_ns = plausible_or_unknown(rows.integer(7)),
                          .command = to_valid_utf8(rows.text(8)),
                          .has_hook = rows.integer(9) != 0,
                          .hook_absent_reason = to_valid_utf8(rows.text(10))});

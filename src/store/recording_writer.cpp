@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <deque>
@@ -213,6 +214,7 @@ Result<SeriesHandle> SqliteWriter::add_series(const MetricDesc& metric, std::str
 }
 
 void SqliteWriter::add_tick(std::int64_t t_ns, std::span<const Sample> samples) {
+  if (t_ns < -kTimeNsMax || t_ns >= kTimeNsMax) return add_loss("collect.duplicates", samples.size());
   const TickCounts counts = builder_.add_tick(t_ns, samples);
   if (counts.duplicates > 0) add_loss("collect.duplicates", counts.duplicates);
   if (counts.refused > 0) add_loss("record.series_refused", counts.refused);
@@ -229,7 +231,11 @@ std::uint32_t SqliteWriter::add_name(std::string_view text) {
 }
 
 void SqliteWriter::add_span(const Span& span) {
+  if (span.start_ns < -kTimeNsMax || span.start_ns >= kTimeNsMax || span.duration_ns > kTimeNsMax) {
+    return add_loss("store.spans_lost", 1);
+  }
   spans_.push_back(span);
+  spans_.back().duration_ns = std::max<std::int64_t>(span.duration_ns, -1);
   if (spans_.size() >= kSpansPerBlockMax) {
     fold_spans();
     drop_beyond_bound();

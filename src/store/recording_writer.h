@@ -51,10 +51,11 @@ class RecordingWriter {
   // The series' description is copied. (metric name, instance) is unique: the same pair gives the same handle.
   virtual Result<SeriesHandle> add_series(const MetricDesc& metric, std::string_view instance) = 0;
   // One tick: one time, any subset of the series, each at most once. The times of one series grow; ticks of another
-  // lane (a slow collector) may lie between. What breaks this is dropped and counted as collect.duplicates.
+  // lane (a slow collector) may lie between. What breaks this is dropped and counted as collect.duplicates; so is a
+  // tick more than 100 years from 0.
   virtual void add_tick(std::int64_t t_ns, std::span<const Sample> samples) = 0;
   virtual std::uint32_t add_name(std::string_view text) = 0;  // interned; from 1
-  virtual void add_span(const Span& span) = 0;
+  virtual void add_span(const Span& span) = 0;  // one more than 100 years from 0 or long is counted as store.spans_lost
   virtual void add_event(const Event& event) = 0;
   virtual void add_clock(const ClockReading& reading) = 0;
   virtual void put_process(const ProcessInfo& process) = 0;                     // inserts or replaces by slot
