@@ -144,6 +144,30 @@ TEST(Engine, FactsAreWhatTheSpecsPromise) {
   }
 }
 
+TEST(Engine, WhoUsesAGpuIsWhatTheProcessesSay) {
+  FakeRecording recording;
+  FakeJob{.steps = 100, .workers = 1}.record(recording);
+  recording.info_to_fill().attributes = {};
+  recording.add_attribute("gpu.count", "2");
+  recording.add_attribute("process.main.torch", R"({"version": "2.3.0", "cuda": "12.1", "hip": null, "threads": 8})");
+  EXPECT_EQ(analyze({&recording}).find("job.software")->number("gpu"), 1);  // the machine has some, use unknown
+  recording.add_attribute("process.loader 0.accelerator", R"({"kind": "cuda", "initialised": false})");
+  EXPECT_EQ(analyze({&recording}).find("job.software")->number("gpu"), 0);
+  recording.add_attribute("process.main.accelerator", R"({"kind": "cuda", "initialised": true})");
+  EXPECT_EQ(analyze({&recording}).find("job.software")->number("gpu"), 1);
+}
+
+// A time of nonsense costs neither hours nor an overflow.
+TEST(Engine, ADamagedTimeIsNoWalkOfMillions) {
+  FakeRecording recording;
+  FakeJob{.steps = 100}.record(recording);
+  recording.add_sample("cpu.runnable", "", MetricKind::kGauge, 1, {INT64_MAX, Value::of(1.0)});
+  recording.add_sample("cpu.runnable", "", MetricKind::kGauge, 1, {INT64_MIN + 1, Value::of(1.0)});
+  const FactTable facts = analyze({&recording});
+  ASSERT_NE(facts.find("steps.summary"), nullptr);
+  EXPECT_EQ(facts.find("steps.summary")->number("count"), 100);
+}
+
 TEST(Engine, ARunWithoutAHookHasCoreFactsOnly) {
   FakeRecording recording;
   FakeJob{.steps = 300, .workers = 2, .has_hook = false}.record(recording);

@@ -1,5 +1,6 @@
 // What the job runs on: versions that its processes told, and whether it can use a GPU.
 #include <array>
+#include <optional>
 
 #include "analysis/analyzer.h"
 #include "base/json_reader.h"
@@ -12,7 +13,7 @@ constexpr std::array kFields{
     FactField{"torch", "text", "version of PyTorch"},
     FactField{"python", "text", "version of Python"},
     FactField{"gpu_build", "1", "1: this PyTorch can use a GPU; 0: it cannot"},
-    FactField{"gpu", "1", "1: the machine has a GPU; 0: it has none"},
+    FactField{"gpu", "1", "1: the job uses a GPU, or the machine has one and its use is not known; 0: no"},
     FactField{"torch_threads", "{thread}", "threads of PyTorch's own arithmetic"},
 };
 constexpr std::array kSchemas{FactSchema{"job.software", "versions and devices of the job", kFields}};
@@ -34,6 +35,7 @@ class SoftwareAnalyzer final : public Analyzer {
  private:
   Fact fact() const {
     Fact fact{.kind = "job.software"};
+    std::optional<bool> uses_gpu;
     for (const auto& [key, text] : run_.recording->attributes) {
       if (key == "gpu.count") {
         if (const auto count = parse_u64(text)) fact.set("gpu", *count > 0 ? 1 : 0);
@@ -41,10 +43,16 @@ class SoftwareAnalyzer final : public Analyzer {
       // "process.<label>.torch": the hook's INFO record. Workers tell the same as the process that started them.
       if (!key.starts_with("process.")) continue;
       const bool is_torch = key.ends_with(".torch");
-      if (!is_torch && !key.ends_with(".python")) continue;
+      const bool is_accelerator = key.ends_with(".accelerator");
+      if (!is_torch && !is_accelerator && !key.ends_with(".python")) continue;
       const Result<JsonDocument> document = JsonDocument::parse(text);
       if (!document.ok()) continue;
       const JsonValue root = document->root();
+      if (is_accelerator) {
+        // Loader workers say no for themselves: one process that does is enough.
+        if (const auto used = root["initialised"].truth()) uses_gpu = uses_gpu.value_or(false) || *used;
+        continue;
+      }
       const auto version = root["version"].text();
       if (!version) continue;
       fact.set_text(is_torch ? "torch" : "python", *version);
@@ -52,6 +60,8 @@ class SoftwareAnalyzer final : public Analyzer {
       fact.set("gpu_build", root["cuda"].text() || root["hip"].text() ? 1 : 0);
       fact.set("torch_threads", root["threads"].number());
     }
+    // What the job does counts more than what the machine has.
+    if (uses_gpu) fact.set("gpu", *uses_gpu ? 1 : 0);
     return fact;
   }
 
