@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <variant>
 
 #include "base/check.h"
 #include "base/format.h"
@@ -20,6 +21,24 @@ Error refused(std::string_view rule, const ParamDesc& desc, std::string_view giv
   return Error{ErrorCode::kInvalidInput, message};
 }
 
+bool is_in_range(const ParamDesc& desc, double value) {
+  return desc.min >= desc.max || (value >= desc.min && value <= desc.max);
+}
+
+Result<std::variant<double, std::int64_t, std::string>> value_of(std::string_view rule, const ParamDesc& desc,
+                                                                 std::string_view text) {
+  using Content = std::variant<double, std::int64_t, std::string>;
+  if (desc.type == ParamType::kText) return Content(std::string(text));
+  if (desc.type == ParamType::kDuration) {
+    const auto ns = parse_duration_ns(text);
+    if (!ns || !is_in_range(desc, static_cast<double>(*ns))) return refused(rule, desc, text);
+    return Content(*ns);
+  }
+  const auto number = parse_f64(text);
+  if (!number || !is_in_range(desc, *number)) return refused(rule, desc, text);
+  return Content(*number);
+}
+
 }  // namespace
 
 Result<Params> Params::make(std::string_view rule, std::span<const ParamDesc> descriptions,
@@ -35,19 +54,8 @@ Result<Params> Params::make(std::string_view rule, std::span<const ParamDesc> de
   for (const ParamDesc& desc : descriptions) {
     const auto set = set_by_user.find(desc.name);
     const std::string_view text = set == set_by_user.end() ? desc.default_text : std::string_view(set->second);
-    const bool has_range = desc.min < desc.max;
-    if (desc.type == ParamType::kText) {
-      params.values_.emplace(desc.name, std::string(text));
-    } else if (desc.type == ParamType::kDuration) {
-      const auto ns = parse_duration_ns(text);
-      const auto value = static_cast<double>(ns.value_or(0));
-      if (!ns || (has_range && (value < desc.min || value > desc.max))) return refused(rule, desc, text);
-      params.values_.emplace(desc.name, *ns);
-    } else {
-      const auto value = parse_f64(text);
-      if (!value || (has_range && (*value < desc.min || *value > desc.max))) return refused(rule, desc, text);
-      params.values_.emplace(desc.name, *value);
-    }
+    HOTLAP_TRY_ASSIGN(auto value, value_of(rule, desc, text));
+    params.values_.emplace(desc.name, std::move(value));
   }
   return params;
 }

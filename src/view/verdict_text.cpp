@@ -51,15 +51,15 @@ std::string duration_range(double low_s, double high_s) {
 }
 
 // "1,000 steps: 3.5 min -> 98-112 s, saves $0.045-0.051 at $1.515/h"
-std::string saving_words(const AnalysisDocument& d, double now_ms, const Advice& advice) {
+std::string saving_words(const AnalysisDocument& d, double now_ms, double low_ms, double high_ms) {
   const double steps = static_cast<double>(kStepsForMoney);
   const auto taken_s = [&](double step_ms) { return step_ms * steps / kMsPerS; };
   std::string text =
       format("; {} steps: {} -> {}", shown_count(kStepsForMoney), duration_range(taken_s(now_ms), taken_s(now_ms)),
-             duration_range(taken_s(*advice.step_ms_low), taken_s(*advice.step_ms_high)));
+             duration_range(taken_s(low_ms), taken_s(high_ms)));
   if (!d.price) return text;
-  const double low = money_for(taken_s(now_ms - *advice.step_ms_high), *d.price).amount;
-  const double high = money_for(taken_s(now_ms - *advice.step_ms_low), *d.price).amount;
+  const double low = money_for(taken_s(now_ms - high_ms), *d.price).amount;
+  const double high = money_for(taken_s(now_ms - low_ms), *d.price).amount;
   return text + format(", saves {}-{} at {}/h ({})", format_money(low, d.price->currency),
                        format_money(high, d.price->currency), format_money(d.price->per_hour, d.price->currency),
                        d.price->source);
@@ -74,7 +74,7 @@ std::string gain_words(const AnalysisDocument& d, const Finding& finding) {
     return which +
            format("step {} -> {} ms ({})", figure(now_ms), range(*advice.step_ms_low, *advice.step_ms_high),
                   to_string(advice.basis)) +
-           saving_words(d, now_ms, advice);
+           saving_words(d, now_ms, *advice.step_ms_low, *advice.step_ms_high);
   }
   return "not known: no change whose step time can be predicted";
 }

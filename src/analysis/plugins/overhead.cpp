@@ -95,8 +95,6 @@ class OverheadAnalyzer final : public Analyzer {
   // Neighbouring blocks are compared, so that a drift of the step time is not taken for ours.
   bool set_shadow(Fact& fact) const {
     std::vector<double> differences;
-    double off_sum = 0;
-    double off_count = 0;
     for (std::size_t i = 0; i + 1 < blocks_.size(); ++i) {
       const Block& a = blocks_[i];
       const Block& b = blocks_[i + 1];
@@ -104,8 +102,6 @@ class OverheadAnalyzer final : public Analyzer {
       const Block& on = a.is_on ? a : b;
       const Block& off = a.is_on ? b : a;
       differences.push_back(100 * (on.step_ns - off.step_ns) / off.step_ns);
-      off_sum += off.step_ns;
-      off_count += 1;
       ++i;  // a block is in one pair only
     }
     if (differences.size() < kBlocksMin) return false;

@@ -39,30 +39,34 @@ class SoftwareAnalyzer final : public Analyzer {
     for (const auto& [key, text] : run_.recording->attributes) {
       if (key == "gpu.count") {
         if (const auto count = parse_u64(text)) fact.set("gpu", *count > 0 ? 1 : 0);
+      } else if (key.starts_with("process.")) {
+        read_info(key, text, fact, uses_gpu);
       }
-      // "process.<label>.torch": the hook's INFO record. Workers tell the same as the process that started them.
-      if (!key.starts_with("process.")) continue;
-      const bool is_torch = key.ends_with(".torch");
-      const bool is_accelerator = key.ends_with(".accelerator");
-      if (!is_torch && !is_accelerator && !key.ends_with(".python")) continue;
-      const Result<JsonDocument> document = JsonDocument::parse(text);
-      if (!document.ok()) continue;
-      const JsonValue root = document->root();
-      if (is_accelerator) {
-        // Loader workers say no for themselves: one process that does is enough.
-        if (const auto used = root["initialised"].truth()) uses_gpu = uses_gpu.value_or(false) || *used;
-        continue;
-      }
-      const auto version = root["version"].text();
-      if (!version) continue;
-      fact.set_text(is_torch ? "torch" : "python", *version);
-      if (!is_torch) continue;
-      fact.set("gpu_build", root["cuda"].text() || root["hip"].text() ? 1 : 0);
-      fact.set("torch_threads", root["threads"].number());
     }
     // What the job does counts more than what the machine has.
     if (uses_gpu) fact.set("gpu", *uses_gpu ? 1 : 0);
     return fact;
+  }
+
+  // "process.<label>.torch": an INFO record of the hook. Workers tell the same as the process that started them.
+  static void read_info(std::string_view key, const std::string& text, Fact& fact, std::optional<bool>& uses_gpu) {
+    const bool is_torch = key.ends_with(".torch");
+    const bool is_accelerator = key.ends_with(".accelerator");
+    if (!is_torch && !is_accelerator && !key.ends_with(".python")) return;
+    const Result<JsonDocument> document = JsonDocument::parse(text);
+    if (!document.ok()) return;
+    const JsonValue root = document->root();
+    if (is_accelerator) {
+      // Loader workers say no for themselves: one process that does is enough.
+      if (const auto used = root["initialised"].truth()) uses_gpu = uses_gpu.value_or(false) || *used;
+      return;
+    }
+    const auto version = root["version"].text();
+    if (!version) return;
+    fact.set_text(is_torch ? "torch" : "python", *version);
+    if (!is_torch) return;
+    fact.set("gpu_build", root["cuda"].text() || root["hip"].text() ? 1 : 0);
+    fact.set("torch_threads", root["threads"].number());
   }
 
   RunDescription run_;
