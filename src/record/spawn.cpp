@@ -12,6 +12,7 @@
 
 #include "base/format.h"
 #include "base/host.h"
+#include "base/sanitizer.h"
 #include "base/text.h"
 
 namespace hotlap {
@@ -46,7 +47,7 @@ void restore_signals(const InheritedSignals& signals) {
   for (int i = 0; i < count; ++i) ::dup2(kSpareFd + i, kFirstHandedFd + i);
   ::syscall(SYS_close_range, kFirstHandedFd + count, ~0U, 0);
   if (process.nice != 0) ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + process.nice);
-  if (process.address_bytes_max != 0) {
+  if (process.address_bytes_max != 0 && !kHasSanitizer) {
     const rlimit limit{process.address_bytes_max, process.address_bytes_max};
     ::setrlimit(RLIMIT_AS, &limit);
   }
