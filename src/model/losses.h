@@ -12,7 +12,7 @@ enum class LossSeverity : std::uint8_t { kInfo, kNotice, kDataLoss, kError };
 struct LossDesc {
   std::string_view counter;  // area.thing: "hook.records_dropped"
   LossSeverity severity;
-  std::string_view help;     // what it means and what to do
+  std::string_view help;  // what it means and what to do
 };
 
 struct Loss {
@@ -39,6 +39,8 @@ inline constexpr std::array kLosses{
              "more series than the bound: some instances are not recorded"},
     LossDesc{"record.samples_dropped", LossSeverity::kDataLoss, "the writer could not keep up: samples were dropped"},
     LossDesc{"record.spans_dropped", LossSeverity::kDataLoss, "the writer could not keep up: spans were dropped"},
+    LossDesc{"record.notes_dropped", LossSeverity::kDataLoss,
+             "the writer could not keep up: events or descriptions were dropped"},
     LossDesc{"record.restarts", LossSeverity::kNotice, "the recorder died and was started again: there is a gap"},
     LossDesc{"record.processes_refused", LossSeverity::kNotice, "more processes than the bound: some are not followed"},
     LossDesc{"collect.errors", LossSeverity::kNotice, "a collector failed and was backed off"},

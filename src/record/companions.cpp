@@ -18,6 +18,7 @@ namespace {
 constexpr std::uint64_t kWatcherAddressBytes = std::uint64_t{1} << 30;
 constexpr int kWatcherNice = 10;
 constexpr int kRecorderStartsMax = 2;
+constexpr int kWatcherStartsMax = 3;
 
 }  // namespace
 
@@ -79,9 +80,11 @@ void Companions::start_recorder() {
 void Companions::start_watcher(bool is_final) {
   OwnProcess process{.words = {"_watch", "--folder", folder_->path().native(), is_final ? "--final" : "--live"},
                      .keeps_stderr = !options_.is_quiet,
+                     .dies_with_us = !is_final,
                      .nice = is_final ? 0 : kWatcherNice,
                      .address_bytes_max = kWatcherAddressBytes};
   process.words.insert(process.words.end(), options_.watcher_words.begin(), options_.watcher_words.end());
+  ++watcher_starts_;
   const Result<pid_t> pid = spawn_own(process, signals_);
   if (!pid.ok()) return;
   watcher_ = *pid;
@@ -104,6 +107,7 @@ bool Companions::take_end(pid_t pid, int status, bool job_runs) {
   if (pid == watcher_) {
     watcher_ = -1;
     watcher_is_over_ = true;
+    if (job_runs && WIFSIGNALED(status) && watcher_starts_ < kWatcherStartsMax) start_watcher(false);
     return true;
   }
   if (pid != recorder_) return false;

@@ -57,6 +57,7 @@ class Companions {
   pid_t recorder_ = -1;
   pid_t watcher_ = -1;
   int recorder_starts_ = 0;
+  int watcher_starts_ = 0;
   bool recorder_is_over_ = true;
   bool watcher_is_over_ = true;
 };

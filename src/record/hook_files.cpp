@@ -8,6 +8,7 @@
 
 #include "base/format.h"
 #include "base/host.h"
+#include "record/identity.h"
 #include "store/home.h"
 
 namespace hotlap {
@@ -15,16 +16,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// FNV-1a: tells versions apart; nobody else can write to the folder.
 std::string content_hash() {
-  std::uint64_t hash = 0xCBF29CE484222325U;
-  const auto mix = [&](std::string_view text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
-    hash = (hash ^ 0xFFU) * 0x100000001B3U;
-  };
+  std::uint64_t hash = kHashStart;
   for (const EmbeddedFile& file : embedded_hook_files()) {
-    mix(file.path);
-    mix(file.content);
+    hash = hash_on(hash_on(hash, file.path), std::string_view("\0", 1));
+    hash = hash_on(hash_on(hash, file.content), std::string_view("\0", 1));
   }
   return format("{:016x}", hash);
 }

@@ -14,6 +14,10 @@ namespace hotlap {
 
 std::string new_ulid(const Clock& clock);
 
+// FNV-1a, on from `hash`: tells versions and keys apart; no protection against anybody.
+std::uint64_t hash_on(std::uint64_t hash, std::string_view text);
+inline constexpr std::uint64_t kHashStart = 0xCBF29CE484222325U;
+
 // HOTLAP_NODE, else the launcher's name of the node, else the machine's cloud id, else its host name.
 std::string node_name(const Host& host);
 std::string boot_id(const Host& host);

@@ -130,7 +130,10 @@ void JobTree::scan(std::int64_t t_ns, Batch& out) {
   std::sort(pids.begin(), pids.end());
 
   for (auto node = live_.begin(); node != live_.end();) {
-    if (std::binary_search(pids.begin(), pids.end(), node->first)) {
+    Stat stat;
+    const bool is_there =
+        std::binary_search(pids.begin(), pids.end(), node->first) && !(read_stat(node->first, stat) && stat.is_zombie);
+    if (is_there) {
       if (!node->second.is_settled && t_ns - node->second.found_ns >= kSettleNs) settle(node->second, out);
       must_scan_ |= !node->second.is_settled;
       ++node;
@@ -242,7 +245,7 @@ void JobTree::assign_slot(Node& node, const std::string& wanted, std::int64_t t_
       ProcessInfo vacated = info;
       vacated.pid = 0;
       vacated.end_ns = t_ns;
-      vacated.has_hook = true;
+      vacated.command.clear();
       out.processes.push_back(std::move(vacated));
     }
     info.slot = known != slot_of_label_.end() ? known->second : static_cast<std::uint32_t>(label_of_slot_.size());
@@ -329,8 +332,9 @@ std::string JobTree::absent_reason(std::int32_t pid, const ProcessInfo& info) co
 }
 
 bool JobTree::is_alive(std::int32_t pid, std::uint64_t start_ticks) const {
-  if (const auto found = live_.find(pid); found != live_.end()) return found->second.start_ticks == start_ticks;
-  Stat stat;
+  const auto found = live_.find(pid);
+  if (found != live_.end() && found->second.start_ticks != start_ticks) return false;
+  Stat stat;  // asked anew: one that has ended but was not waited for is still listed
   return read_stat(pid, stat) && stat.start_ticks == start_ticks && !stat.is_zombie;
 }
 

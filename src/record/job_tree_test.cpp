@@ -152,6 +152,18 @@ TEST_F(JobTreeTest, LabelsAreUniqueAmongTheLiving) {
   EXPECT_EQ(labels(), (Labels{"100 main", "101 loader 0", "102 loader 0 (2)", "103 rank 1 loader 0", "104 rank 1"}));
 }
 
+TEST_F(JobTreeTest, AZombieHasEnded) {
+  make(101, 100, "w", "python w");
+  scan();
+  EXPECT_TRUE(tree_->is_alive(101, kTicks));
+  std::string stat = "101 (w) Z 100";
+  for (int field = 5; field < 22; ++field) stat += " 0";
+  write_file(root_ / "proc/101/stat", format("{} {} 0 0\n", stat, kTicks));
+  EXPECT_FALSE(tree_->is_alive(101, kTicks));
+  scan();
+  EXPECT_EQ(labels(), (Labels{"100 main"}));
+}
+
 TEST_F(JobTreeTest, APidThatIsUsedAgainIsAnotherProcess) {
   make(101, 100, "w", "python w");
   scan();

@@ -1,6 +1,7 @@
 #include "record/recorder.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/format.h"
@@ -13,7 +14,7 @@ constexpr std::size_t kBatchesMax = 256;
 constexpr std::size_t kBatchesWake = 128;
 constexpr std::size_t kSparesMax = 64;
 constexpr std::size_t kNotesMax = 1024;
-constexpr std::size_t kCarriedEventsMax = 10'000;
+constexpr std::size_t kCarriedMax = 4'096;  // of each kind
 constexpr std::int64_t kLastPushNs = 5 * kNsPerS;
 constexpr std::int64_t kFirstCommitNs = 150 * kNsPerMs;
 constexpr std::int64_t kPollNs = 5 * kNsPerMs;
@@ -206,8 +207,26 @@ void Recorder::push(std::unique_ptr<Batch> batch, std::unique_ptr<Batch>& carrie
   if (spans > 0) batch->losses.push_back({"record.spans_dropped", spans});
   batch->samples.clear();
   batch->spans.clear();
-  if (batch->events.size() > kCarriedEventsMax) batch->events.resize(kCarriedEventsMax);
+  bound_carried(*batch);
   carried = std::move(batch);
+}
+
+// What waits while the writer is stuck, within bounds. Names keep their numbers, so they all stay: the rings bound
+// them.
+void Recorder::bound_carried(Batch& batch) {
+  std::map<std::string_view, std::uint64_t> losses;
+  for (const LossCount& loss : batch.losses) losses[loss.counter] += loss.count;
+  const auto bound = [&](auto& entries) {
+    if (entries.size() <= kCarriedMax) return;
+    losses["record.notes_dropped"] += entries.size() - kCarriedMax;
+    entries.erase(entries.begin(), entries.end() - static_cast<std::ptrdiff_t>(kCarriedMax));  // the newest stay
+  };
+  bound(batch.events);
+  bound(batch.processes);
+  bound(batch.attributes);
+  bound(batch.clock);
+  batch.losses.clear();
+  for (const auto& [counter, count] : losses) batch.losses.push_back({counter, count});
 }
 
 void Recorder::last_words() {

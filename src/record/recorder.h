@@ -86,6 +86,7 @@ class Recorder {
   void last_words();
   void take_notes(Batch& out);
   void push(std::unique_ptr<Batch> batch, std::unique_ptr<Batch>& carried);
+  static void bound_carried(Batch& batch);
   std::unique_ptr<Batch> next_batch(std::unique_ptr<Batch>& carried);
   std::vector<CollectorUse> collector_use();
 

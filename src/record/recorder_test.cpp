@@ -119,10 +119,12 @@ std::atomic<bool> is_released{false};
 class StuckCollector final : public Collector {
  public:
   Result<Outcome> sample(const TickInfo&, SampleSink&) override {
+    has_entered.store(true);
     while (!is_released.load()) system_clock().sleep_until(system_clock().mono_ns() + kNsPerMs, -1);
     has_returned.store(true);
     return Outcome::kNoData;
   }
+  static inline std::atomic<bool> has_entered{false};
   static inline std::atomic<bool> has_returned{false};
 };
 
@@ -142,7 +144,7 @@ TEST_F(RecorderTest, ACollectorThatHangsStopsNeitherTheOthersNorTheEnd) {
   // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): static, so that it does not count as a leak
   static auto* const recorder = new Recorder(with, writer("a.hotlap"));
   recorder->start();
-  wait_for([&] { return recorder->counters().ticks.load() >= 3; });
+  wait_for([&] { return recorder->counters().ticks.load() >= 3 && StuckCollector::has_entered.load(); });
   const Recorder::Ending ending = recorder->finish("exit 0");
   EXPECT_TRUE(ending.closed.ok());
   EXPECT_EQ(ending.stuck_collector, "stuck");

@@ -189,25 +189,34 @@ std::vector<std::string> redact_words(std::span<const std::string> words) {
   out.reserve(words.size());
   bool hides_next = false;
   for (const std::string& word : words) {
-    if (hides_next && !is_option(word)) {
+    // A value may begin with a dash; only what looks like another long option is none.
+    if (hides_next && !word.starts_with("--")) {
       out.emplace_back(kRedacted);
       hides_next = false;
       continue;
     }
     hides_next = is_option(word) && word.find('=') == std::string::npos && is_secret_name(word);
-    out.push_back(redact_word(word));
+    // A whole command line in one word: sh -c "train --api-key X".
+    const bool is_line = word.find_first_of(" \t\n") != std::string::npos;
+    out.push_back(is_line ? redact_text(word) : redact_word(word));
   }
   return out;
 }
 
 std::string redact_text(std::string_view text) {
+  // Word by word, with the white space as it is.
   std::vector<std::string> words;
-  for (const std::string_view word : split(text, ' ')) words.emplace_back(word);
-  std::string out;
-  for (const std::string& word : redact_words(words)) {
-    if (!out.empty()) out.push_back(' ');
-    out += word;
+  std::vector<std::string_view> gaps;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t word = std::min(text.find_first_not_of(" \t\n", at), text.size());
+    const std::size_t end = std::min(text.find_first_of(" \t\n", word), text.size());
+    gaps.push_back(text.substr(at, word - at));
+    words.emplace_back(text.substr(word, end - word));
+    at = end;
   }
+  std::string out;
+  const std::vector<std::string> clean = redact_words(words);
+  for (std::size_t i = 0; i < clean.size(); ++i) out.append(gaps[i]).append(clean[i]);
   // Once more as a whole: "Authorization: Bearer x" spans words.
   return hide_shapes(hide_assignments(out));
 }

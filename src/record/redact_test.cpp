@@ -23,6 +23,13 @@ TEST(Redact, ValuesOfSecretOptions) {
   }
 }
 
+TEST(Redact, SecretsInsideACommandLineInOneWord) {
+  const std::string line =
+      redact_words(Words{"sh", "-c", "cd /x && train  --api-key SECRET --lr 1;\n TOKEN=SECRET run"})[2];
+  EXPECT_EQ(line, "cd /x && train  --api-key *** --lr 1;\n TOKEN=*** run");
+  EXPECT_EQ(redact_words(Words{"--token", "-SECRET", "--lr"}), (Words{"--token", "***", "--lr"}));
+}
+
 TEST(Redact, TheWordsOfTrainingStay) {
   const Words harmless{"python",
                        "-m",

@@ -16,12 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string hash_text(std::string_view text) {
-  std::uint64_t hash = 0xCBF29CE484222325U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
-  return format("{:016x}", hash);
-}
-
 void plan_runtime(RunPlan& plan, const LauncherPlace& place) {
   Result<fs::path> home = runtime_home();
   if (!home.ok()) {
@@ -29,7 +23,8 @@ void plan_runtime(RunPlan& plan, const LauncherPlace& place) {
     return;
   }
   sweep_runtime_home(*home);
-  const std::string name = place.is_one_of_many() ? "job-" + hash_text(place.election_key) : "run-" + plan.info.id;
+  const std::string name =
+      place.is_one_of_many() ? format("job-{:016x}", hash_on(kHashStart, place.election_key)) : "run-" + plan.info.id;
   Result<RuntimeFolder> folder = RuntimeFolder::claim(*home, name, plan.info.id);
   if (!folder.ok()) {
     plan.notes.push_back(format("no hook: {}", folder.error().message));

@@ -1,6 +1,7 @@
 #include "record/spawn.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -19,7 +20,8 @@ namespace hotlap {
 namespace {
 
 constexpr int kFirstHandedFd = 3;
-constexpr int kSpareFd = 200;  // above what is handed over, below what select() users mind
+constexpr int kHandedMax = 8;
+constexpr int kNoDescriptors = 125;
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> out;
@@ -37,14 +39,22 @@ void restore_signals(const InheritedSignals& signals) {
 // Between fork and exec: nothing but system calls.
 [[noreturn]] void become_own(const OwnProcess& process, char* const* words, const InheritedSignals& signals) {
   ::setsid();
+  if (process.dies_with_us) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int null_fd = ::open("/dev/null", O_RDWR);
   ::dup2(null_fd, STDIN_FILENO);
   if (!process.keeps_stderr) ::dup2(null_fd, STDERR_FILENO);
   ::dup2(null_fd, STDOUT_FILENO);
   const int count = static_cast<int>(process.descriptors.size());
   // First out of the way, then into place: a source may be somebody's target.
-  for (int i = 0; i < count; ++i) ::dup2(process.descriptors[static_cast<std::size_t>(i)], kSpareFd + i);
-  for (int i = 0; i < count; ++i) ::dup2(kSpareFd + i, kFirstHandedFd + i);
+  std::array<int, kHandedMax> spares{};
+  for (int i = 0; i < count; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    spares[index] = ::fcntl(process.descriptors[index], F_DUPFD, kFirstHandedFd + kHandedMax);
+    if (spares[index] < 0) ::_exit(kNoDescriptors);
+  }
+  for (int i = 0; i < count; ++i) {
+    if (::dup2(spares[static_cast<std::size_t>(i)], kFirstHandedFd + i) < 0) ::_exit(kNoDescriptors);
+  }
   ::syscall(SYS_close_range, kFirstHandedFd + count, ~0U, 0);
   if (process.nice != 0) ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + process.nice);
   if (process.address_bytes_max != 0 && !kHasSanitizer) {
@@ -123,6 +133,7 @@ Result<pid_t> spawn_own(const OwnProcess& process, const InheritedSignals& signa
   std::vector<std::string> words{"hotlap"};
   words.insert(words.end(), process.words.begin(), process.words.end());
   const std::vector<char*> word_pointers = pointers(words);
+  HOTLAP_CHECK(process.descriptors.size() <= static_cast<std::size_t>(kHandedMax));
   const pid_t pid = ::fork();
   if (pid < 0) return errno_error("cannot start a process", errno);
   if (pid == 0) become_own(process, word_pointers.data(), signals);

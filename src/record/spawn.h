@@ -42,6 +42,7 @@ struct OwnProcess {
   std::vector<std::string> words;       // after the program's name
   std::vector<int> descriptors;         // become 3, 4 …
   bool keeps_stderr = false;            // to speak to the user; otherwise all three are /dev/null
+  bool dies_with_us = false;            // by SIGKILL, when this process ends
   int nice = 0;                         // added
   std::uint64_t address_bytes_max = 0;  // 0: no limit
 };

@@ -29,6 +29,7 @@ namespace {
 
 constexpr std::int64_t kRecorderWaitNs = 10 * kNsPerS;  // for the recording to be closed, after the job's end
 constexpr std::int64_t kVerdictWaitNs = 30 * kNsPerS;
+constexpr int kNotRun = 126;
 constexpr std::int64_t kSecondTermNs = kNsPerS;  // closer together they are one request: timeout(1) signals twice
 
 class Supervisor {
@@ -262,12 +263,19 @@ void Supervisor::die_by(int signal_number) const {
 }  // namespace
 
 int run_supervised(const RunOptions& options) {
+  // Where we were started with closed standard descriptors, ours must not take their numbers. The job still sees them
+  // closed.
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0) static_cast<void>(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  }
   // Inside a job that is recorded already (a launcher's script that also says `hotlap run`): nothing of ours is needed.
   const std::string rings(EnvironmentView(environ).get("HOTLAP_RING_DIR"));
-  if (!rings.empty() && ::access(rings.c_str(), W_OK) == 0) {
+  if (!options.download && !options.upload && !rings.empty() && ::access(rings.c_str(), W_OK) == 0) {
+    const std::string_view told("hotlap: part of a job that is recorded already\n");
+    if (!options.is_quiet && ::write(STDERR_FILENO, told.data(), told.size()) < 0) return kNotRun;
     const SpawnFailure failure = become_job(options.command);
     const std::string line = format("hotlap: {}\n", describe(failure, options.command[0]).message);
-    if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return failure.exit_code();
+    if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return kNotRun;
     return failure.exit_code();
   }
   return Supervisor(options).run();

@@ -2,7 +2,6 @@
 import json
 import os
 import pathlib
-import re
 import signal
 import sqlite3
 import subprocess
@@ -115,7 +114,3 @@ def kill_quietly(pid, number=signal.SIGKILL):
         os.kill(pid, number)
     except ProcessLookupError:
         pass
-
-
-def words_of(pattern, text):
-    return re.findall(pattern, text)

@@ -87,6 +87,23 @@ def test_an_ignored_sigchld_is_ignored_in_the_job_and_we_still_see_its_end(home)
     assert with_us["signals"] == without["signals"]
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_descriptors_stay_closed_and_harm_nothing(home, closed):
+    script = "for fd in 0 1 2; do [ -e /proc/self/fd/$fd ] && echo $fd >>%s/open; done; exit 6" % home.folder
+    words = " ".join("'%s'" % word for word in home.words("bash", "-c", script, flags=["--quiet"]))
+    done = subprocess.run(["/bin/sh", "-c", "exec %s %s" % (words, closed)], env=home.environment, check=False, timeout=60)
+    assert done.returncode == 6
+    still_open = (home.folder / "open").read_text().split() if (home.folder / "open").exists() else []
+    assert len(still_open) == 3 - closed.count("&-")
+
+
+def test_few_descriptors_suffice(home):
+    done = subprocess.run(["/bin/sh", "-c", 'ulimit -n 64; exec "$@"', "sh", *home.words("sh", "-c", "exit 4")],
+                          env=home.environment, stderr=subprocess.PIPE, check=False, timeout=60)
+    assert done.returncode == 4
+    assert home.run_json()["exit_code"] == 4
+
+
 COUNT_SIGNALS = """
 import os, signal, sys, time
 seen = []

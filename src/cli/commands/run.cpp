@@ -46,7 +46,7 @@ constexpr std::array kFlags{
     FlagSpec{.name = "--run-id",
              .type = FlagType::kText,
              .placeholder = "ID",
-             .help = "joins the recordings of several nodes"},
+             .help = "noted with the run"},
     kConfigFlag,
     FlagSpec{.name = "--no-hook", .help = "record the machine only, nothing inside Python"},
     FlagSpec{.name = "--quiet", .help = "print nothing"}};
