@@ -159,7 +159,9 @@ bool Supervisor::wait_until(std::int64_t deadline_ns, const bool& is_done) {
     const std::int64_t left_ns = until_ns - system_clock().mono_ns();
     if (left_ns <= 0 && kill_at_ns_ <= deadline_ns && kill_at_ns_ != INT64_MAX) {
       kill_at_ns_ = INT64_MAX;
-      for (const pid_t pid : process_tree(waited_)) ::kill(pid, SIGKILL);
+      for (const pid_t pid : process_tree(waited_)) {
+        if (pid > 0) ::kill(pid, SIGKILL);
+      }
       continue;
     }
     if (left_ns <= 0 || was_interrupted_) return false;
