@@ -12,7 +12,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
+#include <string>
+#include <string_view>
 #include <utility>
+
+#include "base/host.h"
+#include "base/text.h"
 
 namespace hotlap {
 namespace {
@@ -20,10 +26,33 @@ namespace {
 // The kernel signals a group in one go; this is time for the other process to be scheduled.
 constexpr int kReportWaitMs = 20;
 
+// Where the kernel shows our command line from (proc(5), fields 48 and 49); empty when it does not say.
+std::pair<std::uintptr_t, std::uintptr_t> argument_range(std::string_view stat) {
+  std::string_view rest = stat.substr(std::min(stat.size(), stat.rfind(')') + 1));
+  for (int field = 3; field < 48; ++field) next_word(rest);
+  const auto from = parse_u64(next_word(rest));
+  const auto to = parse_u64(next_word(rest));
+  return from && to && *to > *from ? std::pair{*from, *to} : std::pair<std::uintptr_t, std::uintptr_t>{};
+}
+
+// What `pkill -f 'hotlap run'` and `killall hotlap` must not match: a signal that they send to the supervisor would
+// reach us as well, and look like one to the group, which the job has got.
+void take_own_name() {
+  ::prctl(PR_SET_NAME, "hotlap-witness");
+  const Result<std::string> stat = system_host().read_text("/proc/self/stat");
+  if (!stat.ok()) return;
+  const auto [from, to] = argument_range(*stat);
+  if (to <= from) return;
+  constexpr std::string_view kTitle = "hl-witness";
+  char* const arguments = reinterpret_cast<char*>(from);  // NOLINT(performance-no-int-to-ptr): the kernel's word for it
+  std::fill_n(arguments, to - from, '\0');
+  std::copy_n(kTitle.data(), std::min<std::size_t>(kTitle.size(), to - from - 1), arguments);
+}
+
 [[noreturn]] void witness(int reports_fd, int job_fd, pid_t supervisor) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != supervisor) ::_exit(0);
-  ::prctl(PR_SET_NAME, "hotlap-witness");
+  take_own_name();
   const int reports = ::dup2(reports_fd, 3) < 0 ? -1 : 3;
   const int job = job_fd >= 0 && ::dup2(job_fd, 4) >= 0 ? 4 : -1;
   ::syscall(SYS_close_range, job >= 0 ? 5 : 4, ~0U, 0);

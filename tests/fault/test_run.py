@@ -1,6 +1,7 @@
 """`hotlap run` is as if it were not there: exit codes, signals, output, environment, descriptors."""
 import json
 import os
+import pathlib
 import shutil
 import signal
 import stat
@@ -132,6 +133,18 @@ def test_each_signal_reaches_the_job_exactly_once(home, to_group):
     seen = [int(n) for n in job.stdout.readline().split()]
     assert sorted(seen) == sorted([*numbers, signal.SIGQUIT])
     assert job.wait(60) == 0
+
+
+def test_who_picks_us_by_our_command_line_ends_the_job(home):
+    """`pkill -f 'hotlap run'` must not find the witness: a signal that reached it too would look like one to the group."""
+    job = home.start("sleep", "1000", flags=["--quiet", "--name", "picked-%d" % os.getpid()])
+    sleeper = wait_for(lambda: next((p for p, words in children(job.pid).items() if words[:1] == ["sleep"]), None), "the job")
+    witness = wait_for(lambda: next((p for p, words in children(job.pid).items() if words[:1] == ["hl-witness"]), None),
+                       "the witness")
+    assert pathlib.Path("/proc/%d/comm" % witness).read_text() == "hotlap-witness\n"
+    subprocess.run(["pkill", "-TERM", "-f", "--", "--name picked-%d" % os.getpid()], check=True)
+    assert job.wait(60) == -signal.SIGTERM
+    wait_for(lambda: not is_alive(sleeper), "the job to end")
 
 
 def test_grace_ends_a_job_that_ignores_sigterm_and_what_it_started(home):
