@@ -37,9 +37,13 @@ void restore_signals(const InheritedSignals& signals) {
 }
 
 // Between fork and exec: nothing but system calls.
-[[noreturn]] void become_own(const OwnProcess& process, char* const* words, const InheritedSignals& signals) {
+[[noreturn]] void become_own(const OwnProcess& process, char* const* words, const InheritedSignals& signals,
+                             pid_t parent) {
   ::setsid();
-  if (process.dies_with_us) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (process.dies_with_us) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(0);  // it was gone before the kernel knew what to do then
+  }
   const int null_fd = ::open("/dev/null", O_RDWR);
   ::dup2(null_fd, STDIN_FILENO);
   if (!process.keeps_stderr) ::dup2(null_fd, STDERR_FILENO);
@@ -134,9 +138,10 @@ Result<pid_t> spawn_own(const OwnProcess& process, const InheritedSignals& signa
   words.insert(words.end(), process.words.begin(), process.words.end());
   const std::vector<char*> word_pointers = pointers(words);
   HOTLAP_CHECK(process.descriptors.size() <= static_cast<std::size_t>(kHandedMax));
+  const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return errno_error("cannot start a process", errno);
-  if (pid == 0) become_own(process, word_pointers.data(), signals);
+  if (pid == 0) become_own(process, word_pointers.data(), signals, parent);
   return pid;
 }
 
