@@ -5,8 +5,8 @@
                           [--rates 10,2] [--job 'COMMAND'] [--json FILE]
 
 CPU is the sum over threads of /proc/PID/task/*/schedstat (ns): the ticks of /proc/PID/stat are too coarse. The floor is
-bench/paced_floor.cpp over the files that our recorder reads at each tick, as strace sees them (without strace: the kernel
-files that it keeps open). Peers run when they are installed: prometheus-node-exporter (scraped once a tick), pcp (pmcd and
+bench/paced_floor.cpp over the files that our recorder reads, each as often as ours reads it, as strace sees it (without
+strace: the kernel files that it keeps open, at each tick). Peers run when they are installed: prometheus-node-exporter (scraped once a tick), pcp (pmcd and
 pmlogger). The figures belong together only within one run: the machine's load moves all of them.
 """
 import argparse
@@ -69,8 +69,8 @@ def wait_for(condition, what):
     sys.exit("waited in vain for " + what)
 
 
-def files_read_each_tick(recorder, interval_s):
-    """By strace where it works: what is read in at least two thirds of the ticks of a short while."""
+def files_read(recorder, interval_s):
+    """By strace where it works: ["N@PATH", …], N being the ticks between two reads of that file."""
     links = {}
     for fd in pathlib.Path("/proc/%d/fd" % recorder).iterdir():
         try:
@@ -80,17 +80,18 @@ def files_read_each_tick(recorder, interval_s):
     kept = sorted(path for path in links.values() if KERNEL_FILE.match(path))
     if not shutil.which("strace"):
         return kept, "files kept open (no strace)"
-    seconds = max(2.0, 20 * interval_s)
+    seconds = 12.0  # some are read every 5 s
     with tempfile.NamedTemporaryFile() as log:
         tracer = subprocess.Popen(["strace", "-f", "-e", "trace=pread64", "-p", str(recorder), "-o", log.name],
                                   stderr=subprocess.DEVNULL)
         time.sleep(seconds)
         tracer.send_signal(signal.SIGINT)
         tracer.wait()
-        counts = collections.Counter(int(fd) for fd in re.findall(r"pread64\((\d+),", pathlib.Path(log.name).read_text()))
-    read = sorted(links[fd] for fd, count in counts.items()
-                  if fd in links and KERNEL_FILE.match(links[fd]) and count >= seconds / interval_s * 2 / 3)
-    return (read, "files read at each tick (strace)") if read else (kept, "files kept open (strace saw nothing)")
+        first_reads = re.findall(r"pread64\((\d+),.*, 0\) += ", pathlib.Path(log.name).read_text())
+    counts = collections.Counter(int(fd) for fd in first_reads)
+    read = sorted("%d@%s" % (max(1, round(seconds / interval_s / count)), links[fd]) for fd, count in counts.items()
+                  if fd in links and KERNEL_FILE.match(links[fd]) and count > 1)
+    return (read, "files read (strace)") if read else (kept, "files kept open (strace saw nothing)")
 
 
 class Measured:
@@ -141,8 +142,14 @@ def start_pcp(interval_s, folder):
     pmcd, pmlogger = "/usr/lib/pcp/bin/pmcd", shutil.which("pmlogger") or "/usr/lib/pcp/bin/pmlogger"
     if not os.path.exists(pmcd) or not os.path.exists(pmlogger):
         return None
-    if subprocess.run(["pgrep", "-x", "pmcd"], stdout=subprocess.DEVNULL, check=False).returncode:
-        subprocess.run(["/usr/lib/pcp/lib/pmcd", "start"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    # Not by its init script: that waits for a service manager, which a container lacks.
+    if not os.path.exists("/var/lib/pcp/pmns/root"):
+        subprocess.run(["/var/lib/pcp/pmns/Rebuild", "-su"], cwd="/var/lib/pcp/pmns", timeout=60, check=False,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.makedirs("/run/pcp", exist_ok=True)
+    daemon = subprocess.Popen([pmcd, "-f", "-A", "-l", folder + "/pmcd.log"], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
+    time.sleep(2)
     config = pathlib.Path(folder) / "pmlogger.conf"
     metrics = ("kernel.percpu.cpu.user kernel.percpu.cpu.sys kernel.percpu.cpu.idle kernel.all.load kernel.all.pswitch "
                "mem.util.used mem.util.free mem.util.cached disk.dev.read disk.dev.write disk.dev.read_bytes "
@@ -152,11 +159,12 @@ def start_pcp(interval_s, folder):
     logger = subprocess.Popen([pmlogger, "-c", str(config), str(pathlib.Path(folder) / "pcp-archive")],
                               env=dict(os.environ, PCP_DERIVED_CONFIG=""), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(2)
-    if logger.poll() is not None:
+    if logger.poll() is not None or daemon.poll() is not None:
         return None
-    daemons = [int(p) for name in ("pmcd", "pmdalinux") for p in
-               subprocess.run(["pgrep", "-x", name], stdout=subprocess.PIPE, check=False).stdout.split()]
-    return (logger, daemons) if daemons else None
+    below = children(daemon.pid)  # pmdaroot starts the other agents
+    below += [pid for parent in below for pid in children(parent)]
+    agent = [pid for pid in below if words_of(pid)[:1] and words_of(pid)[0].endswith("/pmdalinux")]
+    return (logger, daemon, agent) if agent else None
 
 
 def measure(options, rate, job):
@@ -173,7 +181,7 @@ def measure(options, rate, job):
         time.sleep(options.warm_up)
         if supervisor.poll() is not None:
             sys.exit("the job ended before it could be measured")
-        paths, how = files_read_each_tick(recorder, interval_s)
+        paths, how = files_read(recorder, interval_s)
         ours = [supervisor.pid] + [p for p in children(supervisor.pid)
                                    if p == recorder or words_of(p) == words_of(supervisor.pid)]
         measured = [Measured("hotlap (supervisor, witness, recorder)", ours)]
@@ -190,8 +198,8 @@ def measure(options, rate, job):
                 absent.append("prometheus-node-exporter")
             pcp = start_pcp(interval_s, folder)
             if pcp:
-                started.append(pcp[0])
-                measured.append(Measured("pcp (pmcd, pmdalinux, pmlogger)", [pcp[0].pid, *pcp[1]]))
+                started += pcp[:2]
+                measured.append(Measured("pcp (pmcd, pmdalinux, pmlogger)", [pcp[0].pid, pcp[1].pid, *pcp[2]]))
             else:
                 absent.append("pcp")
         time.sleep(2)

@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cerrno>
-
+#include <algorithm>
 #include <array>
+#include <cerrno>
 
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -143,6 +143,17 @@ TEST(Host, RecordsAreReadWhole) {
   const std::string whole(*one_piece->read());
   EXPECT_EQ(one_piece->read_record()->substr(0, 5), whole.substr(0, 5));
   EXPECT_EQ(one_piece->read_record()->find("voluntary_ctxt_switches"), whole.find("voluntary_ctxt_switches"));
+}
+
+// A list is longer than what the kernel gives at once: it comes in parts that end with a line, none of them the end.
+TEST(KeptFile, ReadsAListToItsEnd) {
+  for (const char* path : {"/proc/vmstat", "/proc/devices", "/proc/kallsyms"}) {
+    Result<KeptFile> list = KeptFile::open(system_host(), path);
+    if (!list.ok()) continue;
+    const std::size_t whole = std::ranges::count(*list->read(), '\n');
+    EXPECT_EQ(std::ranges::count(*list->read_list(), '\n'), whole) << path;
+    EXPECT_GT(whole, 0) << path;
+  }
 }
 
 TEST(Host, ReadsFilesAndSaysWhatIsMissing) {

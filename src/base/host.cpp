@@ -16,12 +16,15 @@
 namespace hotlap {
 namespace {
 
-constexpr std::size_t kFirstBufferBytes = 4096;
+constexpr std::size_t kFirstBufferBytes = 4096;  // what the kernel gives at once
+constexpr std::size_t kListLineBytesMax = 2048;
+constexpr std::size_t kReadToEnd = std::string::npos;
 constexpr std::size_t kKernelFileBytesMax = std::size_t{64} << 20;  // a runaway file must not take our memory
 
-// Reads `fd` from offset 0 to its end into `buffer`; returns the length.
+// Reads `fd` from offset 0 to its end into `buffer`; returns the length. A read that leaves room for `line_bytes_max`
+// of what was asked is taken for the end.
 Result<std::size_t> read_whole(int fd, std::string& buffer, std::size_t bytes_max, const std::string& name,
-                               bool short_read_is_end = false) {
+                               std::size_t line_bytes_max = kReadToEnd) {
   if (buffer.size() < kFirstBufferBytes) buffer.resize(kFirstBufferBytes);
   std::size_t length = 0;
   for (;;) {
@@ -36,7 +39,8 @@ Result<std::size_t> read_whole(int fd, std::string& buffer, std::size_t bytes_ma
     }
     if (n == 0) return length;
     length += static_cast<std::size_t>(n);
-    if (short_read_is_end && length < buffer.size()) return length;
+    const std::size_t room = kFirstBufferBytes - std::min(kFirstBufferBytes, static_cast<std::size_t>(n));
+    if (line_bytes_max != kReadToEnd && length < buffer.size() && room >= line_bytes_max) return length;
   }
 }
 
@@ -156,13 +160,14 @@ Result<void> KeptFile::reopen() {
   return {};
 }
 
-Result<std::string_view> KeptFile::read() { return read_text(false); }
-Result<std::string_view> KeptFile::read_record() { return read_text(true); }
+Result<std::string_view> KeptFile::read() { return read_text(kReadToEnd); }
+Result<std::string_view> KeptFile::read_record() { return read_text(0); }
+Result<std::string_view> KeptFile::read_list() { return read_text(kListLineBytesMax); }
 
-Result<std::string_view> KeptFile::read_text(bool short_read_is_end) {
+Result<std::string_view> KeptFile::read_text(std::size_t line_bytes_max) {
   HOTLAP_CHECK(host_ != nullptr);
   if (host_->reopens()) HOTLAP_TRY(reopen());
-  HOTLAP_TRY_ASSIGN(const std::size_t length, read_whole(fd_, buffer_, kKernelFileBytesMax, path_, short_read_is_end));
+  HOTLAP_TRY_ASSIGN(const std::size_t length, read_whole(fd_, buffer_, kKernelFileBytesMax, path_, line_bytes_max));
   return std::string_view(buffer_).substr(0, length);
 }
 

@@ -65,13 +65,16 @@ class KeptFile {
   // Whole content; the view is valid until the next read. An error closes nothing: the caller decides.
   Result<std::string_view> read();
   // The same for files that the kernel makes in one piece (all of /proc/PID, /proc/stat, meminfo, PSI, sysfs,
-  // cgroup files; not lists such as diskstats, net/dev, mountinfo): a short read is the end, which saves a call.
+  // cgroup files): a short read is the end, which saves a call.
   Result<std::string_view> read_record();
+  // The same for lists whose lines are short (diskstats, net/dev, vmstat, blkio; not mountinfo and mountstats): the
+  // kernel stops before a line that does not fit, so a read that leaves room for any line is the end.
+  Result<std::string_view> read_list();
   const std::string& path() const { return path_; }
 
  private:
   Result<void> reopen();
-  Result<std::string_view> read_text(bool short_read_is_end);
+  Result<std::string_view> read_text(std::size_t line_bytes_max);
 
   const Host* host_ = nullptr;
   std::string path_;

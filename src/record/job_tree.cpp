@@ -106,7 +106,7 @@ void JobTree::update(std::int64_t t_ns, Batch& out) {
 bool JobTree::has_changed() {
   if (!load_.is_open()) load_ = KeptFile::open(host_, "/proc/loadavg").value_or(KeptFile());
   if (!load_.is_open()) return true;
-  const Result<std::string_view> text = load_.read();
+  const Result<std::string_view> text = load_.read_record();
   if (!text.ok()) return true;
   std::string_view rest = *text;
   for (int average = 0; average < 3; ++average) next_word(rest);

@@ -8,6 +8,8 @@
 namespace hotlap {
 namespace {
 
+constexpr std::uint64_t kCommitsPerSizeLook = 5;  // it is shown every 5 s
+
 // Adds the time until it goes out of scope.
 class TimeKeeper {
  public:
@@ -61,7 +63,9 @@ void WriteLane::apply(const Batch& batch) {
 void WriteLane::commit() {
   const TimeKeeper keeper(time_ns_);
   const Result<void> done = writer_->commit();
-  bytes_written_.store(writer_->bytes_written(), std::memory_order_relaxed);
+  if (commits_++ % kCommitsPerSizeLook == 0) {
+    bytes_written_.store(writer_->bytes_written(), std::memory_order_relaxed);
+  }
   if (done.ok()) {
     is_failing_ = false;
     return;

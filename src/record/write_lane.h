@@ -37,6 +37,7 @@ class WriteLane {
   std::vector<std::uint32_t> names_{0};   // by the recorder's number of a name; 0: no name
   std::vector<Sample> tick_;
   std::atomic<std::uint64_t> bytes_written_{0};
+  std::uint64_t commits_ = 0;
   std::atomic<std::uint64_t> time_ns_{0};
   std::atomic<std::uint64_t> commits_failed_{0};
   bool is_failing_ = false;

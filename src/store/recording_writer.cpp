@@ -33,6 +33,8 @@ constexpr std::size_t kFoldSamplesPerCommit = 32U << 10U;  // about 1 ms
 constexpr std::size_t kOpenBytesMax = std::size_t{4} << 20U;
 constexpr std::uint32_t kWalHardFactor =
     8;  // over the bound by so much: readers held the log up; wait for them a little
+constexpr std::uint64_t kAmpleRoomBytes = std::uint64_t{1} << 30U;  // above the floor: asked at every 10th commit only
+constexpr int kCommitsInAmpleRoom = 9;
 constexpr std::size_t kNamesMax = 4'000'000;       // name ids; beyond: 0, "no name"
 constexpr std::size_t kSpanRowsMax = 600;          // small rows of spans before they are put together
 constexpr std::size_t kTextBytesMax = 64U << 10U;  // of one text from outside; longer ones are cut
@@ -130,6 +132,7 @@ class SqliteWriter final : public RecordingWriter {
  private:
   Result<Statement*> statement(Sql which);
   Result<void> check_place();
+  Result<void> check_room();
   Result<void> write_all();
   Result<void> write_descriptions();
   Result<void> write_happenings();
@@ -151,6 +154,7 @@ class SqliteWriter final : public RecordingWriter {
   std::array<Statement, static_cast<std::size_t>(Sql::kCount)> statements_;
   bool closed_ = false;
   bool is_closing_ = false;
+  int commits_without_room_check_ = 0;
 
   std::unordered_map<std::string, std::uint32_t> metric_ids_;
   std::unordered_map<std::string, std::uint32_t> series_ids_;  // by metric id and instance
@@ -282,6 +286,24 @@ Result<Statement*> SqliteWriter::statement(Sql which) {
 }
 
 Result<void> SqliteWriter::check_place() {
+  HOTLAP_TRY(check_room());
+  if (!database_) {
+    HOTLAP_TRY_ASSIGN(Database opened, Database::open(path_.string(), Database::Access::kReadWrite, options_.vfs));
+    database_ = std::move(opened);
+    HOTLAP_TRY(database_->execute("PRAGMA synchronous=NORMAL; PRAGMA secure_delete=0"));
+  }
+  if (database_->was_moved()) {
+    return Error{ErrorCode::kIo, format("{}: was deleted or moved while it is recorded", path_.string())};
+  }
+  return {};
+}
+
+// Asked at each commit only where room is short.
+Result<void> SqliteWriter::check_room() {
+  if (commits_without_room_check_ > 0) {
+    --commits_without_room_check_;
+    return {};
+  }
   struct statvfs space {};
   if (::statvfs(path_.parent_path().c_str(), &space) != 0) {
     return errno_error(format("{}: the run folder is gone", path_.string()), errno);
@@ -292,14 +314,7 @@ Result<void> SqliteWriter::check_place() {
                                         "make space, or set HOTLAP_HOME to another disk",
                                         path_.string(), free_bytes >> 20U, options_.free_bytes_floor >> 20U)};
   }
-  if (!database_) {
-    HOTLAP_TRY_ASSIGN(Database opened, Database::open(path_.string(), Database::Access::kReadWrite, options_.vfs));
-    database_ = std::move(opened);
-    HOTLAP_TRY(database_->execute("PRAGMA synchronous=NORMAL; PRAGMA secure_delete=0"));
-  }
-  if (database_->was_moved()) {
-    return Error{ErrorCode::kIo, format("{}: was deleted or moved while it is recorded", path_.string())};
-  }
+  if (free_bytes - options_.free_bytes_floor >= kAmpleRoomBytes) commits_without_room_check_ = kCommitsInAmpleRoom;
   return {};
 }
 

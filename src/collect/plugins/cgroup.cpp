@@ -19,7 +19,7 @@
 namespace hotlap {
 namespace {
 
-constexpr std::int64_t kSlowPeriodNs = kNsPerS;                   // memory.stat adds up all cores
+constexpr std::int64_t kSlowPeriodNs = 2 * kNsPerS;               // ten files, and memory.stat adds up all cores
 constexpr std::int64_t kLimitPeriodNs = 5 * kNsPerS;              // limits change when somebody changes them
 constexpr std::uint64_t kNoLimitBytes = std::uint64_t{1} << 60U;  // v1 says "none" with a number near 2^63
 constexpr std::size_t kMountsMax = 512;
@@ -434,7 +434,7 @@ class CgroupCollector final : public Collector {
 
   void sample_io(SampleSink& out) {
     if (!io_bytes_.is_open()) return;
-    const Result<std::string_view> text = io_bytes_.read();
+    const Result<std::string_view> text = io_bytes_.read_list();
     if (!text.ok()) return add_missing_io(missing_reason(text.error()), out);
     if (places_.io.is_v2) {
       const IoTotals totals = read_io_stat(*text);
@@ -448,7 +448,7 @@ class CgroupCollector final : public Collector {
     add_known(kIoReadBytes, text, bytes ? std::optional(bytes->read) : std::nullopt, out);
     add_known(kIoWriteBytes, text, bytes ? std::optional(bytes->written) : std::nullopt, out);
     if (!io_operations_.is_open()) return;
-    const Result<std::string_view> count = io_operations_.read();
+    const Result<std::string_view> count = io_operations_.read_list();
     const auto operations = count.ok() ? read_blkio(*count) : std::nullopt;
     add_known(kIoReads, count, operations ? std::optional(operations->read) : std::nullopt, out);
     add_known(kIoWrites, count, operations ? std::optional(operations->written) : std::nullopt, out);

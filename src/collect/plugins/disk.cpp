@@ -113,7 +113,7 @@ class DiskCollector final : public Collector {
   }
 
   Result<Outcome> sample(const TickInfo&, SampleSink& out) override {
-    HOTLAP_TRY_ASSIGN(const std::string_view text, file_.read());
+    HOTLAP_TRY_ASSIGN(const std::string_view text, file_.read_list());
     devices_.begin();
     std::uint64_t in_flight = 0;
     bool has_physical = false;

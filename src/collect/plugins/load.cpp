@@ -44,7 +44,7 @@ class LoadCollector final : public Collector {
     if (!series_[0].valid()) {
       for (std::uint16_t m = 0; m < kMetrics.size(); ++m) series_[m] = out.series(m, {});
     }
-    HOTLAP_TRY_ASSIGN(std::string_view text, file_.read());
+    HOTLAP_TRY_ASSIGN(std::string_view text, file_.read_record());
     for (const Metric m : {kLoad1, kLoad5, kLoad15}) {
       const auto number = parse_f64(next_word(text));
       const bool is_load = number && std::isfinite(*number) && *number >= 0;

@@ -119,7 +119,7 @@ class MemoryCollector final : public Collector {
 
  private:
   void sample_vmstat(SampleSink& out) {
-    const Result<std::string_view> text = vmstat_.read();
+    const Result<std::string_view> text = vmstat_.read_list();
     if (text.ok()) counts_.scan(*text);
     const MissingReason reason = text.ok() ? MissingReason::kNotSupported : missing_reason(text.error());
     for (std::uint16_t m = kSwapIn; m <= kOomKills; ++m) {

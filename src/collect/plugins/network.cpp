@@ -105,7 +105,7 @@ class NetworkCollector final : public Collector {
   NetworkCollector(const Host& host, KeptFile file) : host_(host), file_(std::move(file)) {}
 
   Result<Outcome> sample(const TickInfo& tick, SampleSink& out) override {
-    HOTLAP_TRY_ASSIGN(const std::string_view text, file_.read());
+    HOTLAP_TRY_ASSIGN(const std::string_view text, file_.read_list());
     const bool speed_is_due = speed_due_.at(tick.t_ns);
     interfaces_.begin();
     TextCursor line(text);

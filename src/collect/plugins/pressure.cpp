@@ -8,7 +8,7 @@
 namespace hotlap {
 namespace {
 
-constexpr std::int64_t kPeriodNs = 500'000'000;  // each read adds up all cores under a lock
+constexpr std::int64_t kPeriodNs = 1'000'000'000;  // each read adds up all cores under a lock
 
 constexpr MetricDesc stall(std::string_view name, std::string_view help, std::string_view prometheus) {
   return {.name = name,
