@@ -17,7 +17,7 @@ stop() {
 build=(g++ make cmake ninja-build ccache git binutils pkg-config
   libfmt-dev libspdlog-dev rapidjson-dev libcli11-dev libtomlplusplus-dev libboost-dev
   libsqlite3-dev libzstd-dev zlib1g-dev libgtest-dev libgmock-dev)
-run=(libopenblas0-pthread python3 python3-jsonschema python3-numpy python3-torch python3-pytest python3-venv procps ca-certificates)
+run=(libopenblas0-pthread python3 python3-jsonschema python3-numpy python3-torch python3-pytest python3-venv bindfs procps ca-certificates)
 developer=(clang-format-14 clang-tidy-16 clang-16 libclang-rt-16-dev libbenchmark-dev)
 proof=(clang-16 libclang-rt-16-dev libbenchmark-dev strace debootstrap pcp prometheus-node-exporter)
 

@@ -28,30 +28,33 @@ struct Price {
 
 // One run folder's run.json. Written when the run starts, at phase changes and at the end, by atomic replacement.
 struct RunInfo {
-  std::string id;                           // ULID
-  std::string name;                         // --name, else the script's
+  std::string id;    // ULID
+  std::string name;  // --name, else the script's
   RunStatus status = RunStatus::kUnknown;
-  std::vector<std::string> command;         // redacted
-  std::string script;                       // what "the same script" means: absolute path of the program or -m module
+  std::vector<std::string> command;  // redacted
+  std::string script;                // what "the same script" means: absolute path of the program or -m module
   std::string working_directory;
   std::string node;
   std::string hotlap_version;
-  std::int64_t start_wall_ns = -1;          // Unix time
-  std::int64_t end_wall_ns = -1;            // -1: running, or not known
+  std::int64_t start_wall_ns = -1;  // Unix time
+  std::int64_t end_wall_ns = -1;    // -1: running, or not known
   std::int64_t interval_ns = 0;
-  std::optional<std::int32_t> exit_code;    // of the job
+  std::optional<std::int32_t> exit_code;  // of the job
   std::optional<std::int32_t> exit_signal;
   std::int32_t job_pid = 0;
   std::int32_t attempt = 1;
   std::map<std::string, std::string> join_keys;    // blueprint 6
   std::map<std::string, std::string> environment;  // by allow-list
   std::optional<Price> price;
+  // While the run folder lies on a network file system: the local folder in which the recording is made. Empty: in the
+  // run folder itself.
+  std::string recording_folder;
   friend bool operator==(const RunInfo&, const RunInfo&) = default;
 };
 
 // Inside a .hotlap file: what belongs to one recorder on one node.
 struct RecordingInfo {
-  std::string id;      // ULID
+  std::string id;  // ULID
   std::string run_id;
   std::string node;
   std::string hotlap_version;

@@ -8,16 +8,43 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "model/run.h"
+#include "store/home.h"
 
 namespace hotlap {
 namespace {
 
+namespace fs = std::filesystem;
+
 std::string host_name() {
   utsname found{};
   return ::uname(&found) == 0 ? std::string(found.nodename) : std::string("unknown");
+}
+
+constexpr std::size_t kNodeFileBytesMax = 4096;
+
+fs::path node_file(const fs::path& home) { return home / "node"; }
+
+std::string shown_name(std::string_view untrusted) { return strip_control(to_valid_utf8(untrusted.substr(0, 255))); }
+
+// By the environment or the cloud; empty when neither says.
+std::string given_node_name(const Host& host) {
+  const EnvironmentView environment(environ);
+  for (const std::string_view name : {"HOTLAP_NODE", "SLURMD_NODENAME", "SM_CURRENT_HOST"}) {
+    if (const std::string_view given = environment.get(name); !given.empty()) return shown_name(given);
+  }
+  // EC2 puts its instance id there, readable by all.
+  const std::string tag(trim(host.read_text("/sys/class/dmi/id/board_asset_tag").value_or(std::string())));
+  return tag.starts_with("i-") ? tag : std::string();
+}
+
+std::string remembered_node_name(const fs::path& home) {
+  if (is_network_filesystem(home)) return {};
+  const std::string text = read_regular_file(node_file(home), kNodeFileBytesMax).value_or(std::string());
+  return shown_name(trim(text));
 }
 
 std::int32_t number_or(std::string_view text, std::int32_t fallback) {
@@ -79,15 +106,15 @@ std::uint64_t hash_on(std::uint64_t hash, std::string_view text) {
 }
 
 std::string node_name(const Host& host) {
-  const EnvironmentView environment(environ);
-  for (const std::string_view name : {"HOTLAP_NODE", "SLURMD_NODENAME", "SM_CURRENT_HOST"}) {
-    if (const std::string_view given = environment.get(name); !given.empty()) {
-      return strip_control(to_valid_utf8(given.substr(0, 255)));
-    }
-  }
-  // EC2 puts its instance id there, readable by all.
-  const std::string tag(trim(host.read_text("/sys/class/dmi/id/board_asset_tag").value_or(std::string())));
-  return tag.starts_with("i-") ? tag : host_name();
+  if (std::string given = given_node_name(host); !given.empty()) return given;
+  const Result<fs::path> home = hotlap_home();
+  std::string remembered = home.ok() ? remembered_node_name(*home) : std::string();
+  return remembered.empty() ? host_name() : remembered;
+}
+
+void remember_node_name(const Host& host, const fs::path& home) {
+  if (!given_node_name(host).empty() || is_network_filesystem(home) || !remembered_node_name(home).empty()) return;
+  if (make_private_folders(home).ok()) static_cast<void>(write_private_file(node_file(home), host_name() + "\n").ok());
 }
 
 std::string boot_id(const Host& host) {

@@ -1,6 +1,7 @@
 #pragma once
 // Who and where: ids, the node's name, what a launcher says about this process, what "the same script" means.
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <span>
 #include <string>
@@ -18,8 +19,12 @@ std::string new_ulid(const Clock& clock);
 std::uint64_t hash_on(std::uint64_t hash, std::string_view text);
 inline constexpr std::uint64_t kHashStart = 0xCBF29CE484222325U;
 
-// HOTLAP_NODE, else the launcher's name of the node, else the machine's cloud id, else its host name.
+// HOTLAP_NODE, else the launcher's name of the node, else the machine's cloud id, else what the file "node" of the home
+// says, else its host name.
 std::string node_name(const Host& host);
+// Makes that file, so that a machine that is renamed (DHCP, a container's next start) stays the same node. Not on a
+// network file system, where several nodes may share the home. Thread: any; an error costs the file only.
+void remember_node_name(const Host& host, const std::filesystem::path& home);
 std::string boot_id(const Host& host);
 // cpu.model, cpu.count, memory.bytes, kernel: what a reader wants to know of the machine.
 std::map<std::string, std::string> host_facts(const Host& host);

@@ -18,6 +18,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "base/version.h"
 #include "collect/registry.h"
 #include "record/control.h"
@@ -34,6 +35,8 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kRankWaitNs = 60 * kNsPerS;  // other ranks of the job on this node, after ours has ended
 constexpr std::int64_t kPollNs = 100 * kNsPerMs;
+constexpr std::int64_t kFirstCopyNs = 10 * kNsPerS;  // of a recording beside a network file system
+constexpr std::int64_t kCopierWaitNs = 5 * kNsPerS;  // for a copy that is under way at the end
 
 // How the job ended, as far as it is known.
 struct JobEnd {
@@ -71,18 +74,22 @@ class RecorderProcess {
   void take_control();
   void change_interval(std::int64_t interval_ns);
   void write_run_info();
+  void start_copier();
+  void bring_home(RecorderReport& report);
   Result<RecorderReport> finish();
 
   const RecorderTask& task_;
   RunFolder folder_;
   RecordingPlace place_;
   std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<NamedThread> copier_;  // what is recorded on a stand-in goes to the run folder at intervals
   int signal_fd_ = -1;
   int control_fd_ = -1;
   int job_fd_ = -1;
   int channel_fd_ = -1;
   JobEnd end_;
   bool is_over_ = false;
+  bool copier_is_stuck_ = false;
   std::int64_t job_end_wall_ns_ = -1;
 };
 
@@ -150,7 +157,10 @@ Result<RecorderReport> RecorderProcess::run() {
   recorder_->start();
   watch_job(task_.job_pid);
   say("ready", 0, {});
-  if (place_.is_stand_in) say("say", 0, place_.why);
+  if (place_.is_stand_in) {
+    say("say", 0, place_.why);
+    start_copier();
+  }
   loop();
   return finish();
 }
@@ -242,6 +252,8 @@ void RecorderProcess::write_run_info() {
   folder_.reload().ok();
   RunInfo info = folder_.info();
   info.end_wall_ns = job_end_wall_ns_ >= 0 ? job_end_wall_ns_ : system_clock().read().wall_ns;
+  std::error_code ignored;
+  if (!fs::exists(info.recording_folder, ignored)) info.recording_folder.clear();
   info.exit_code = end_.exit_code;
   info.exit_signal = end_.signal;
   if (end_.signal) {
@@ -256,6 +268,45 @@ void RecorderProcess::write_run_info() {
   }
 }
 
+// On a thread of its own: a network file system may take its time, or never answer.
+void RecorderProcess::start_copier() {
+  RunInfo info = folder_.info();
+  info.recording_folder = place_.folder.native();
+  folder_.update(info).ok();
+  copier_ = std::make_unique<NamedThread>(
+      "copy-home", [from = place_.folder, to = folder_.path()](const std::stop_token& stop, const WakeEvent& wake) {
+        std::int64_t next_ns = system_clock().mono_ns() + kFirstCopyNs;
+        while (!stop.stop_requested()) {
+          if (!system_clock().sleep_until(next_ns, wake.fd())) {
+            wake.clear();
+            continue;
+          }
+          next_ns = system_clock().mono_ns() + kStandInCopyPeriodS * kNsPerS;
+          if (const Result<void> copied = move_recordings(from, to); !copied.ok()) {
+            HOTLAP_LOG_WARNING("not copied to the run folder, tried again: {}", copied.error().message);
+          }
+        }
+      });
+}
+
+void RecorderProcess::bring_home(RecorderReport& report) {
+  copier_->request_stop();
+  const std::int64_t until_ns = system_clock().mono_ns() + kCopierWaitNs;
+  while (!copier_->has_ended() && system_clock().mono_ns() < until_ns) {
+    system_clock().sleep_until(system_clock().mono_ns() + kPollNs, -1);
+  }
+  copier_is_stuck_ = !copier_->has_ended();
+  if (copier_is_stuck_) {
+    report.note =
+        format("the recording stays in {}: the run folder's file system does not answer", place_.folder.native());
+    static_cast<void>(copier_.release());  // nothing ends it; the process is left by _Exit
+    return;
+  }
+  copier_.reset();
+  const Result<void> moved = move_recordings(place_.folder, folder_.path());
+  if (!moved.ok()) report.note = format("the recording stays in {}: {}", place_.folder.native(), moved.error().message);
+}
+
 Result<RecorderReport> RecorderProcess::finish() {
   const Recorder::Ending ending = recorder_->finish(end_.text());
   if (control_fd_ >= 0) ::unlink((folder_.path() / kControlFifo).c_str());
@@ -264,13 +315,10 @@ Result<RecorderReport> RecorderProcess::finish() {
     HOTLAP_LOG_ERROR("the recording was not closed: {}", ending.closed.error().message);
     report.note = ending.closed.error().message;
   }
-  if (place_.is_stand_in) {
-    const Result<void> moved = move_recordings(place_.folder, folder_.path());
-    if (!moved.ok())
-      report.note = format("the recording stays in {}: {}", place_.folder.native(), moved.error().message);
-  }
-  write_run_info();
+  if (place_.is_stand_in) bring_home(report);
+  if (!copier_is_stuck_) write_run_info();
   if (!report.note.empty()) say("say", 0, report.note);
+  if (copier_is_stuck_) std::_Exit(0);
   if (!ending.stuck_collector.empty()) {
     HOTLAP_LOG_WARNING("collector {} does not return from the kernel: left behind", ending.stuck_collector);
     std::_Exit(0);

@@ -118,7 +118,10 @@ RunPlan plan_run(const RunOptions& options) {
     plan.records = false;
     plan.notes.push_back(format("not recorded: {}", home.error().message));
   }
-  if (plan.records) note_ephemeral_home(plan);
+  if (plan.records) {
+    remember_node_name(system_host(), plan.home);
+    note_ephemeral_home(plan);
+  }
   const bool could_record = plan.records;
   plan_runtime(plan, place);
   plan.records = plan.records && could_record;

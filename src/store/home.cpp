@@ -171,10 +171,11 @@ Result<RecordingPlace> recording_place(const fs::path& run_folder, std::string_v
       const FilesystemKind kind = filesystem_kind(candidate);
       if (kind == FilesystemKind::kNetwork || (kind == FilesystemKind::kMemory && !memory_too)) continue;
       if (const std::optional<fs::path> place = make_stand_in(candidate, run_id)) {
-        return RecordingPlace{.folder = *place,
-                              .is_stand_in = true,
-                              .why = format("{} is on a network file system: recording in {}, moved over at the end",
-                                            run_folder.string(), place->string())};
+        return RecordingPlace{
+            .folder = *place,
+            .is_stand_in = true,
+            .why = format("{} is on a network file system: recording in {}, copied every {} min and moved at the end",
+                          run_folder.string(), place->string(), kStandInCopyPeriodS / 60)};
       }
     }
   }
@@ -182,6 +183,13 @@ Result<RecordingPlace> recording_place(const fs::path& run_folder, std::string_v
                format("{} is on a network file system, and no local folder can be written: set TMPDIR or "
                       "HOTLAP_HOME to a folder on a local disk",
                       run_folder.string())};
+}
+
+bool is_stand_in(const fs::path& folder, std::string_view run_id) {
+  if (!folder.is_absolute() || folder.filename() != run_id) return false;
+  if (folder.parent_path().filename() != format("hotlap-{}", ::geteuid())) return false;
+  struct stat found {};
+  return ::lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == ::geteuid();
 }
 
 Result<void> make_private_folders(const fs::path& path) {
@@ -276,6 +284,7 @@ Result<void> move_recordings(const fs::path& from, const fs::path& to) {
       for (const char* suffix : {"", "-wal", "-shm"}) ::unlink((recording.string() + suffix).c_str());
     }
   }
+  ::rmdir(from.c_str());  // stays while there is something in it
   return outcome;
 }
 

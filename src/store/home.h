@@ -34,13 +34,18 @@ struct RecordingPlace {
   bool is_stand_in = false;
   std::string why;  // for the user, when it is a stand-in
 };
+inline constexpr std::int64_t kStandInCopyPeriodS = 300;  // a machine that dies costs at most this much
 // `run_folder` exists; a stand-in is made (0700, owner checked). kIo when no local folder can be written.
 Result<RecordingPlace> recording_place(const std::filesystem::path& run_folder, std::string_view run_id);
 
+// Whether `folder` is a stand-in that recording_place() may have made for this run and user. What a run.json says of
+// where its recording lies is not believed without it.
+bool is_stand_in(const std::filesystem::path& folder, std::string_view run_id);
+
 // One self-contained copy (0600) of a recording, live or closed, as of now; appears at `to` whole or not at all.
 Result<void> copy_recording(const std::filesystem::path& from, const std::filesystem::path& to);
-// Moves every closed recording of `from` into `to`; live ones are copied and stay. Goes on after a failure and
-// answers with the first one.
+// Moves every closed recording of `from` into `to`; live ones are copied and stay. `from` goes with the last of them.
+// Goes on after a failure and answers with the first one.
 Result<void> move_recordings(const std::filesystem::path& from, const std::filesystem::path& to);
 
 // Makes the folder and those above it that are missing, each 0700 whatever the umask; as root each gets the owner

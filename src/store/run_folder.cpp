@@ -124,6 +124,15 @@ std::vector<fs::path> RunFolder::recordings() const {
     }
     std::sort(found.begin() + begin, found.end());
   }
+  if (info_.recording_folder.empty() || !is_stand_in(info_.recording_folder, info_.id)) return found;
+  // What is recorded there is newer than its copy here.
+  std::error_code failed;
+  for (const fs::directory_entry& entry : fs::directory_iterator(info_.recording_folder, failed)) {
+    if (!is_recording(entry.path())) continue;
+    const auto same = [&](const fs::path& copy) { return copy.filename() == entry.path().filename(); };
+    const auto copy = std::find_if(found.begin(), found.end(), same);
+    copy == found.end() ? static_cast<void>(found.push_back(entry.path())) : static_cast<void>(*copy = entry.path());
+  }
   return found;
 }
 

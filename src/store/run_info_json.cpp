@@ -75,6 +75,7 @@ std::string run_info_to_json(const RunInfo& info) {
   info.exit_signal ? out.value(*info.exit_signal) : out.null();
   out.field("job_pid", info.job_pid);
   out.field("attempt", info.attempt);
+  if (!info.recording_folder.empty()) out.field("recording_folder", std::string_view(info.recording_folder));
   put_texts(out, "join_keys", info.join_keys);
   put_texts(out, "environment", info.environment);
   out.key("price");
@@ -117,6 +118,7 @@ Result<RunInfo> run_info_from_json(std::string_view json_untrusted) {
   info.exit_signal = read_i32(root["exit_signal"]);
   info.job_pid = read_i32(root["job_pid"]).value_or(0);
   info.attempt = read_i32(root["attempt"]).value_or(1);
+  info.recording_folder = root["recording_folder"].text().value_or("");
   info.join_keys = read_texts(root["join_keys"]);
   info.environment = read_texts(root["environment"]);
   if (const JsonValue price = root["price"]; price.is_object()) {

@@ -14,7 +14,9 @@ Result<RunReader> RunReader::open(RunFolder folder) {
 
 void RunReader::open_new() {
   for (const std::filesystem::path& path : folder_.recordings()) {
-    if (std::find(opened_.begin(), opened_.end(), path) != opened_.end()) continue;
+    // By file name: a recording that has moved from its stand-in to the run folder is the same one.
+    const auto is_same = [&](const std::filesystem::path& other) { return other.filename() == path.filename(); };
+    if (std::any_of(opened_.begin(), opened_.end(), is_same)) continue;
     Result<std::unique_ptr<RecordingReader>> recording = RecordingReader::open(path);
     if (!recording.ok()) {
       problems_.push_back(std::move(recording).error());

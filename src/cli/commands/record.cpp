@@ -57,6 +57,7 @@ Result<int> run(const Args& args, Streams& streams) {
   if (const auto price = args.number("--price")) info.price = Price{.per_hour = *price, .source = "--price"};
   HOTLAP_TRY_ASSIGN(const std::filesystem::path home, hotlap_home());
   HOTLAP_TRY_ASSIGN(const RunFolder folder, RunFolder::create(home, info));
+  remember_node_name(system_host(), home);
   const bool is_quiet = args.has("--quiet");
   if (!is_quiet) {
     streams.err << format("hotlap: recording {} as {}; Ctrl-C ends it\n",
