@@ -262,6 +262,26 @@ def test_a_home_that_goes_away_is_said_once(home, request):
     assert [len(found) for found in lines] == [1, 0]
 
 
+def test_a_killed_watcher_is_started_again(home):
+    job = home.start("sleep", "1000", stderr=subprocess.PIPE, text=True)
+    first = wait_for(lambda: part_of(job.pid, "_watch"), "the watcher")
+    os.kill(first, signal.SIGKILL)
+    wait_for(lambda: part_of(job.pid, "_watch") not in (None, first), "another watcher")
+    job.terminate()
+    _, errors = job.communicate(timeout=60)
+    assert job.returncode == -signal.SIGTERM
+    assert any("Can't tell" in line for line in said(errors))
+
+
+def test_a_transfer_inside_a_recorded_job_still_happens(home):
+    """With a download of its own the inner one cannot simply become its command."""
+    log = home.folder / "log"
+    inner = home.words("sh", "-c", "echo job >>%s; exit 4" % log, flags=["--quiet", "--download", "echo down >>%s" % log])
+    assert home.run(*inner).returncode == 4
+    assert log.read_text().split() == ["down", "job"]
+    assert {json.loads((run / "run.json").read_text())["exit_code"] for run in home.runs()} == {4}
+
+
 def test_inside_a_recorded_job_we_only_run(home):
     """The inner one adds no second recorder."""
     done = home.run(*home.words("sh", "-c", "exit 4"))
