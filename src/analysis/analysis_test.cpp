@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "analysis/block_means.h"
@@ -7,6 +8,7 @@
 #include "analysis/registry.h"
 #include "analysis/step_statistics.h"
 #include "analysis/time_profile.h"
+#include "base/clock.h"
 
 #include <set>
 
@@ -133,6 +135,32 @@ TEST(StepStatistics, ARestartBeginsAnew) {
   EXPECT_EQ(steady.restarts, 1U);
   EXPECT_EQ(steady.count, 150U);
   EXPECT_NEAR(*steady.durations_ns.quantile(1), 100e6, 1e6);
+}
+
+// What is told per epoch counts the steps of epochs that have ended, not those of the one that runs.
+TEST(PhasesAnalyzer, StepsOfAnEpochAreThoseOfEpochsThatEnded) {
+  const auto specs = all_analyzers();
+  const auto spec = std::find_if(specs.begin(), specs.end(), [](const auto* s) { return s->id == "phases"; });
+  ASSERT_NE(spec, specs.end());
+  const auto analyzer = (*spec)->open({});
+  const auto epoch_steps = [&] {
+    FactTable facts;
+    analyzer->snapshot(facts);
+    const Fact* fact = facts.find("phases.summary");
+    return fact == nullptr ? std::nullopt : fact->number("epoch_steps");
+  };
+  const auto feed = [&](int steps, bool ends) {
+    const Span step{.start_ns = 0, .duration_ns = kNsPerMs, .kind = SpanKind::kStep};
+    for (int i = 0; i < steps; ++i) analyzer->on_spans({&step, 1});
+    const Span epoch{.start_ns = 0, .duration_ns = kNsPerS, .kind = SpanKind::kEpoch};
+    if (ends) analyzer->on_spans({&epoch, 1});
+  };
+  feed(30, false);
+  EXPECT_EQ(epoch_steps(), std::nullopt);
+  feed(2, true);
+  feed(34, true);
+  feed(5, false);
+  EXPECT_EQ(epoch_steps(), 33);
 }
 
 TEST(AnalyzerTable, EverySpecIsCompleteAndEveryKindHasOneProducer) {

@@ -42,6 +42,7 @@ struct StepsDocument {
   std::optional<double> p90_ms;
   std::optional<double> p99_ms;
   std::optional<double> samples_per_step;
+  std::optional<double> epoch_steps;  // steps of an epoch, once one has ended
   std::optional<double> samples_per_s;
   std::optional<double> tokens_per_s;
   std::optional<double> loader_workers;

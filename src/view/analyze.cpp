@@ -35,6 +35,7 @@ void set_steps(const FactTable& facts, AnalysisDocument& d) {
   d.steps.p90_ms = steps->number("p90_ms");
   d.steps.p99_ms = steps->number("p99_ms");
   d.steps.samples_per_step = steps->number("samples_per_step");
+  if (const Fact* phases = facts.find("phases.summary")) d.steps.epoch_steps = phases->number("epoch_steps");
   d.steps.is_inferred = steps->number("inferred") == 1;
   if (const Fact* loader = facts.find("loader.summary")) d.steps.loader_workers = loader->number("workers");
   if (const Fact* throughput = facts.find("throughput.summary")) {

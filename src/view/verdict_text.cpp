@@ -11,7 +11,7 @@ namespace hotlap {
 namespace {
 
 constexpr std::string_view kDot = " \u00B7 ";
-constexpr std::size_t kStepsForMoney = 1'000;  // gains are told for so many steps: how many are left is not known
+constexpr std::size_t kStepsForMoney = 1'000;  // gains are told for so many steps where no epoch has ended yet
 constexpr double kMsPerS = 1e3;
 constexpr double kSecondsPerMinute = 60;
 constexpr double kSecondsPerHour = 3600;
@@ -50,13 +50,14 @@ std::string duration_range(double low_s, double high_s) {
   return format("{} {}", range(low_s / scale, high_s / scale), unit);
 }
 
-// "1,000 steps: 3.5 min -> 98-112 s, saves $0.045-0.051 at $1.515/h"
+// "an epoch: 3.5 min -> 98-112 s, saves $0.045-0.051 at $1.515/h". How many steps the job has left is not known.
 std::string saving_words(const AnalysisDocument& d, double now_ms, double low_ms, double high_ms) {
-  const double steps = static_cast<double>(kStepsForMoney);
+  const bool has_epoch = d.steps.epoch_steps.value_or(0) >= 1;
+  const double steps = has_epoch ? *d.steps.epoch_steps : static_cast<double>(kStepsForMoney);
   const auto taken_s = [&](double step_ms) { return step_ms * steps / kMsPerS; };
   std::string text =
-      format("; {} steps: {} -> {}", shown_count(kStepsForMoney), duration_range(taken_s(now_ms), taken_s(now_ms)),
-             duration_range(taken_s(low_ms), taken_s(high_ms)));
+      format("; {}: {} -> {}", has_epoch ? "an epoch" : format("{} steps", shown_count(kStepsForMoney)),
+             duration_range(taken_s(now_ms), taken_s(now_ms)), duration_range(taken_s(low_ms), taken_s(high_ms)));
   if (!d.price) return text;
   const double low = money_for(taken_s(now_ms - high_ms), *d.price).amount;
   const double high = money_for(taken_s(now_ms - low_ms), *d.price).amount;

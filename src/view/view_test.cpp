@@ -47,6 +47,19 @@ TEST(VerdictText, AFindingHasFiveLinesInOrder) {
             "  not   storage (workers 96 % on CPU), hot core");
 }
 
+// How many steps are left nobody knows; an epoch is what people plan with, once one has been seen.
+TEST(VerdictText, AGainIsToldPerEpochOnceOneHasEnded) {
+  AnalysisDocument d = slow_loader();
+  d.price = Price{.per_hour = 1.515, .source = "--price"};
+  d.steps.epoch_steps = 2'000;
+  const std::string text = verdict_text(d);
+  EXPECT_NE(text.find("step 210 -> 98-112 ms (model); an epoch: 7.0 min -> 3.3-3.7 min, saves $0.082-$0.094 at"),
+            std::string::npos)
+      << text;
+  d.steps.epoch_steps = 0.4;  // steps that no loader made
+  EXPECT_NE(verdict_text(d).find("1,000 steps"), std::string::npos);
+}
+
 TEST(VerdictText, WithoutAGpuItIsTheTrainingThatWaits) {
   AnalysisDocument d = slow_loader();
   d.has_gpu = false;

@@ -23,6 +23,7 @@ constexpr std::array kFields{
     FactField{"current", "text", "the phase that runs, or ran last"},
     FactField{"epochs", "{epoch}", "epochs that ended"},
     FactField{"epoch_s", "s", "mean time of an epoch"},
+    FactField{"epoch_steps", "{step}", "mean steps of an epoch that ended"},
     FactField{"suspended_s", "s", "time that the machine slept"},
     FactField{"gap_s", "s", "time in which nothing was recorded"},
 };
@@ -52,8 +53,10 @@ class PhasesAnalyzer final : public Analyzer {
     for (const Span& span : spans) {
       if (span.duration_ns < 0) continue;
       last_ns_ = std::max(last_ns_, span.start_ns + span.duration_ns);
+      if (span.kind == SpanKind::kStep) ++steps_;
       if (span.kind != SpanKind::kEpoch) continue;
       ++epochs_;
+      steps_in_epochs_ = steps_;
       epoch_ns_ += span.duration_ns;
     }
   }
@@ -79,6 +82,9 @@ class PhasesAnalyzer final : public Analyzer {
     for (const auto& [phase, ns] : times_ns) fact.set(std::string(to_string(phase)) + "_s", seconds(ns));
     fact.set("epochs", static_cast<double>(epochs_));
     if (epochs_ > 0) fact.set("epoch_s", seconds(epoch_ns_) / static_cast<double>(epochs_));
+    if (epochs_ > 0 && steps_in_epochs_ > 0) {
+      fact.set("epoch_steps", static_cast<double>(steps_in_epochs_) / static_cast<double>(epochs_));
+    }
     fact.set("suspended_s", seconds(suspended_ns_)).set("gap_s", seconds(gap_ns_));
     out.add(std::move(fact));
   }
@@ -90,6 +96,8 @@ class PhasesAnalyzer final : public Analyzer {
   std::int64_t last_ns_ = INT64_MIN;
   std::uint64_t epochs_ = 0;
   std::int64_t epoch_ns_ = 0;
+  std::uint64_t steps_ = 0;
+  std::uint64_t steps_in_epochs_ = 0;  // of all training processes, as are the epochs
   std::int64_t suspended_ns_ = 0;
   std::int64_t gap_ns_ = 0;
 };
