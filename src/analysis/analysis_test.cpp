@@ -127,6 +127,25 @@ TEST(StepStatistics, StepsThatStartALoaderAreNotTypical) {
   EXPECT_NEAR(*steady.durations_ns.quantile(0.99), 100e6, 1e6);
 }
 
+// A checkpoint makes its step untypical: it is counted over all steps, and a part that nobody measured stays unknown.
+TEST(StepStatistics, PausesAreThoseOfAllSteps) {
+  StepStatistics statistics;
+  for (int i = 0; i < 1000; ++i) {
+    const bool saves = i % 250 == 200;
+    statistics.add({.index = i,
+                    .start_ns = i * kNsPerS,
+                    .duration_ns = saves ? 5 * kNsPerS : kNsPerS,
+                    .checkpoint_ns = saves ? 4 * kNsPerS : 0});
+  }
+  const PartPauses& saving = statistics.pauses(StepPart::kCheckpoint);
+  EXPECT_EQ(saving.measured, 1000U);
+  EXPECT_EQ(saving.steps, 4U);
+  EXPECT_EQ(saving.total_ns, 16 * kNsPerS);
+  EXPECT_EQ(saving.longest_ns, 4 * kNsPerS);
+  EXPECT_EQ(saving.last_step - saving.first_step, 750U);
+  EXPECT_EQ(statistics.pauses(StepPart::kEvaluation).measured, 0U);
+}
+
 TEST(StepStatistics, ARestartBeginsAnew) {
   StepStatistics statistics;
   for (int i = 0; i < 100; ++i) statistics.add(step_of(i, 100));

@@ -103,6 +103,7 @@ bool StepStatistics::is_ragged(const Step& step) const {
 
 void StepStatistics::add(const Step& step) {
   if (rank_ < 0) rank_ = step.rank;
+  add_pauses(step);
   ++count_;
   total_ns_ += step.duration_ns;
   samples_max_ = std::max(samples_max_, step.samples);
@@ -119,6 +120,20 @@ void StepStatistics::add(const Step& step) {
     return;
   }
   add_tail(step);
+}
+
+void StepStatistics::add_pauses(const Step& step) {
+  for (std::size_t i = 0; i < kStepPartCount; ++i) {
+    const auto part = part_ns(step, static_cast<StepPart>(i));
+    if (!part) continue;
+    PartPauses& pauses = pauses_[i];
+    ++pauses.measured;
+    if (*part <= 0) continue;
+    if (pauses.steps++ == 0) pauses.first_step = count_;
+    pauses.last_step = count_;
+    pauses.total_ns += *part;
+    pauses.longest_ns = std::max(pauses.longest_ns, *part);
+  }
 }
 
 void StepStatistics::add_tail(const Step& step) {

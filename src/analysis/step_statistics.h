@@ -55,6 +55,16 @@ struct StepSums {
   std::optional<double> mean_ns(StepPart part) const;
 };
 
+// What one part took in all steps, typical or not: a checkpoint makes its step untypical.
+struct PartPauses {
+  std::uint64_t measured = 0;  // steps in which it was looked at, whether it took time or not
+  std::uint64_t steps = 0;     // in which it took any time
+  std::int64_t total_ns = 0;
+  std::int64_t longest_ns = 0;   // in one step
+  std::uint64_t first_step = 0;  // number of the step, counted from 0
+  std::uint64_t last_step = 0;
+};
+
 // What can be said at one moment.
 struct SteadySteps {
   std::uint64_t count = 0;  // all steps seen
@@ -82,6 +92,7 @@ class StepStatistics {
   SteadySteps steady() const;
   std::uint64_t count() const { return count_; }
   std::int32_t rank() const { return rank_; }
+  const PartPauses& pauses(StepPart part) const { return pauses_[static_cast<std::size_t>(part)]; }
   // From the begin of the first step to the end of the last one.
   std::int64_t span_ns() const { return head_.empty() ? 0 : last_end_ns_ - head_.front().start_ns; }
 
@@ -92,6 +103,7 @@ class StepStatistics {
   };
   bool is_ragged(const Step& step) const;
   void add_tail(const Step& step);
+  void add_pauses(const Step& step);
   std::size_t warmup_steps() const;
 
   std::vector<Step> head_;
@@ -100,6 +112,7 @@ class StepStatistics {
   StepSums starting_;
   BlockMeans tail_blocks_ns_{16};
   BlockMeans tail_wait_blocks_ns_{16};
+  std::array<PartPauses, kStepPartCount> pauses_{};
   std::uint64_t count_ = 0;
   std::uint64_t restarts_ = 0;
   std::int64_t total_ns_ = 0;

@@ -33,6 +33,7 @@ struct Advice {
   std::optional<double> step_ms_high;
   Basis basis = Basis::kRuleOfThumb;
   std::string note;  // risk, condition, what is not known
+  std::string gain;  // in words, where it is not the typical step that gets shorter: "20 % -> 5.8 % of the run"
 };
 
 struct Finding {

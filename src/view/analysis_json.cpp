@@ -41,6 +41,7 @@ void write_advice(JsonWriter& w, const Advice& advice) {
   w.field("step_ms_low", advice.step_ms_low).field("step_ms_high", advice.step_ms_high);
   w.field("basis", to_string(advice.basis));
   write_text_or_null(w, "note", advice.note);
+  write_text_or_null(w, "gain", advice.gain);
   w.end_object();
 }
 

@@ -69,9 +69,10 @@ std::string saving_words(const AnalysisDocument& d, double now_ms, double low_ms
 std::string gain_words(const AnalysisDocument& d, const Finding& finding) {
   for (std::size_t i = 0; i < finding.advice.size(); ++i) {
     const Advice& advice = finding.advice[i];
+    const std::string which = i == 0 ? "" : format("({}) ", static_cast<char>('a' + i));
+    if (!advice.gain.empty()) return which + format("{} ({})", advice.gain, to_string(advice.basis));
     if (!advice.step_ms_low || !advice.step_ms_high || !d.steps.mean_ms) continue;
     const double now_ms = *d.steps.mean_ms;
-    const std::string which = i == 0 ? "" : format("({}) ", static_cast<char>('a' + i));
     return which +
            format("step {} -> {} ms ({})", figure(now_ms), range(*advice.step_ms_low, *advice.step_ms_high),
                   to_string(advice.basis)) +

@@ -94,7 +94,9 @@ std::string outcome_text(const RulesOutcome& outcome) {
     for (const Advice& advice : finding.advice) {
       w.begin_object().field("change", std::string_view(advice.change));
       w.field("step_ms_low", rounded(advice.step_ms_low)).field("step_ms_high", rounded(advice.step_ms_high));
-      w.field("basis", to_string(advice.basis)).field("note", std::string_view(advice.note)).end_object();
+      w.field("basis", to_string(advice.basis)).field("note", std::string_view(advice.note));
+      if (!advice.gain.empty()) w.field("gain", std::string_view(advice.gain));
+      w.end_object();
     }
     w.end_array();
     write_texts(w, "not", finding.look_alikes_excluded);

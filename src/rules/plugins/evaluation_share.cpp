@@ -1,0 +1,69 @@
+// Evaluation between the steps takes a large part of the run.
+#include <array>
+
+#include "rules/rule.h"
+#include "rules/words.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::array kNeeds{std::string_view{"pauses.part"}};
+constexpr std::array kParams{
+    ParamDesc{.name = "share_pct",
+              .default_text = "15",
+              .min = 0.1,
+              .max = 100,
+              .unit = "%",
+              .help = "share of the time from the first step to the last from which on the rule speaks"},
+};
+
+void judge(const Fact& pauses, double share, FindingSink& out) {
+  const double half = 100 * (share / 2) / (100 - share / 2);
+  const auto every = pauses.number("every_steps");
+  Finding finding;
+  finding.where = pauses.where;
+  finding.where.process = pauses.text("process").value_or("");
+  finding.cause = "Evaluation takes a large part of the run";
+  finding.loss = format("{} % of the run", figure(share));
+  finding.severity = share >= 40 ? Severity::kWarning : Severity::kInfo;  // often it is wanted
+  finding.certainty = Certainty::kCertain;
+  finding.claims = "evaluation";
+  finding.lost_pct = share;
+  finding.lost_s = pauses.number("total_s");
+  finding.evidence["count"] = pauses.number("count").value_or(0);
+  finding.evidence["mean_s"] = pauses.number("mean_s").value_or(0);
+  finding.why.push_back(every
+                            ? format("every {} steps the model is evaluated for {} s", figure(*every),
+                                     figure(pauses.number("mean_s").value_or(0)))
+                            : format("the model was evaluated for {} s", figure(pauses.number("total_s").value_or(0))));
+  finding.advice.push_back(
+      {.change = "evaluate half as often, or on half of the data",
+       .basis = Basis::kArithmetic,
+       .note = "under torch.inference_mode(), with larger batches than training has",
+       .gain = format("{} % -> {} % of the run, {} % shorter", figure(share), figure(half), figure(share / 2))});
+  finding.limits.emplace_back("what the evaluations are needed for");
+  out.add(std::move(finding));
+}
+
+Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
+  for (const Fact* pauses : facts.all("pauses.part")) {
+    const double share = pauses->number("share_pct").value_or(0);
+    if (pauses->text("what") == "evaluation" && share >= params.number("share_pct")) judge(*pauses, share, out);
+  }
+  return {};
+}
+
+}  // namespace
+
+extern constinit const RuleSpec rule_evaluation_share{
+    .id = "EvaluationShare",
+    .title = "Evaluation takes a large part of the run",
+    .why =
+        "Adds up the time that the root module spends in eval mode between the first step and the last. Loading the "
+        "evaluation's data is not in it: the share is a lower bound.",
+    .advice = "Evaluating more rarely or on less data, with what that gains.",
+    .needs = kNeeds,
+    .params = kParams,
+    .evaluate = evaluate};
+
+}  // namespace hotlap

@@ -1,0 +1,78 @@
+// Python's collector runs inside the steps and takes time that counts.
+#include <array>
+
+#include "rules/rule.h"
+#include "rules/words.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::array kNeeds{std::string_view{"breakdown.parts"}, std::string_view{"steps.summary"}};
+constexpr std::array kParams{
+    ParamDesc{.name = "share_pct",
+              .default_text = "3",
+              .min = 0.1,
+              .max = 100,
+              .unit = "%",
+              .help = "share of a typical step from which on the rule speaks"},
+    ParamDesc{.name = "steps_min",
+              .default_text = "30",
+              .min = 1,
+              .max = 1e6,
+              .unit = "{step}",
+              .help = "typical steps that must have been seen"},
+};
+
+void judge(const Fact& steps, double share, FindingSink& out) {
+  Finding finding;
+  finding.where = steps.where;
+  finding.cause = "Python's garbage collector runs inside the steps";
+  finding.loss = format("{} % of each step", figure(share));
+  finding.severity = share >= 15 ? Severity::kCritical : Severity::kWarning;
+  finding.certainty = Certainty::kCertain;
+  finding.claims = "gc";
+  finding.lost_pct = share;
+  if (const auto steady = steps.number("steady_s")) finding.lost_s = *steady * share / 100;
+  Advice advice{.change = "gc.freeze() after the set-up; gc.disable(), and gc.collect() once per epoch",
+                .basis = Basis::kModel,
+                .note = "every rank at the same step; watch memory: reference cycles wait until then"};
+  if (const auto mean = steps.number("mean_ms")) {
+    finding.why.push_back(
+        format("of a step of {} ms the collector takes {} ms, mean", figure(*mean), figure(*mean * share / 100)));
+    finding.evidence["step_ms"] = *mean;
+    finding.evidence["gc_ms"] = *mean * share / 100;
+    // A collection per epoch is left; cycles that pile up make it dearer than one of today's.
+    advice.step_ms_low = *mean * (1 - share / 100);
+    advice.step_ms_high = *mean * (1 - 0.8 * share / 100);
+  } else {
+    finding.why.push_back(format("the collector takes {} % of a typical step", figure(share)));
+  }
+  finding.advice.push_back(std::move(advice));
+  finding.look_alikes_excluded.emplace_back("the loader");
+  out.add(std::move(finding));
+}
+
+Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
+  for (const Fact* parts : facts.all("breakdown.parts")) {
+    const auto share = parts->number("gc");
+    if (!share || *share < params.number("share_pct")) continue;
+    for (const Fact* steps : facts.all("steps.summary")) {
+      if (!(steps->where == parts->where)) continue;
+      if (steps->number("steady_count").value_or(0) >= params.number("steps_min")) judge(*steps, *share, out);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+extern constinit const RuleSpec rule_garbage_collection{
+    .id = "GarbageCollection",
+    .title = "Python's garbage collector slows the steps",
+    .why = "Looks at the time that Python's cyclic collector takes of typical steps, as gc.callbacks tell it.",
+    .advice = "Collecting at chosen moments only, with the step time that leaves.",
+    .needs = kNeeds,
+    .params = kParams,
+    .evaluate = evaluate};
+
+}  // namespace hotlap
