@@ -18,6 +18,8 @@ build=(g++ make cmake ninja-build ccache git binutils pkg-config
   libfmt-dev libspdlog-dev rapidjson-dev libcli11-dev libtomlplusplus-dev libboost-dev
   libsqlite3-dev libzstd-dev zlib1g-dev libgtest-dev libgmock-dev)
 run=(libopenblas0-pthread python3 python3-jsonschema python3-numpy python3-torch python3-pytest python3-venv bindfs procps ca-certificates)
+# What a test can be skipped without (check.format): a later distribution may not have it, a user may not install it.
+optional=(clang-format-14)
 developer=(clang-format-14 clang-tidy-16 clang-16 libclang-rt-16-dev libbenchmark-dev)
 proof=(clang-16 libclang-rt-16-dev libbenchmark-dev strace debootstrap pcp prometheus-node-exporter)
 
@@ -42,28 +44,30 @@ for package in "${wanted[@]}"; do
   is_installed "$package" || missing+=("$package")
 done
 
+as_root=()
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt() {
+  "${as_root[@]+"${as_root[@]}"}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get -q -y -o DPkg::Lock::Timeout=300 -o Acquire::Retries=2 "$@" </dev/null >>"$log" 2>&1
+}
+last_words() { grep -E '^(E|Err|W):?' "$log" | tail -1 || true; }
+is_listed() { [ -n "$(apt-cache show --no-all-versions "$1" 2>/dev/null)" ]; }
+
 if [ ${#missing[@]} -gt 0 ]; then
-  as_root=()
   if [ "$(id -u)" != 0 ]; then
     command -v sudo >/dev/null || stop "not root and no sudo: ask for these to be installed: ${missing[*]}"
     if [ -t 0 ]; then as_root=(sudo); else as_root=(sudo -n); fi
     "${as_root[@]}" true 2>/dev/null || stop "sudo refuses: ask for these to be installed: ${missing[*]}"
   fi
   say "installing with apt: ${missing[*]}"
-  log=$(mktemp)
-  trap 'rm -f "$log"' EXIT
-  apt() {
-    "${as_root[@]+"${as_root[@]}"}" env DEBIAN_FRONTEND=noninteractive \
-      apt-get -q -y -o DPkg::Lock::Timeout=300 -o Acquire::Retries=2 "$@" </dev/null >>"$log" 2>&1
-  }
-  last_words() { grep -E '^(E|Err|W):?' "$log" | tail -1 || true; }
   say "reading the package lists"
   apt update || say "the lists could not be refreshed ($(last_words)); going on with what is there"
 
   needs_torch=
   installable=()
   for package in "${missing[@]}"; do
-    if [ -n "$(apt-cache show --no-all-versions "$package" 2>/dev/null)" ]; then
+    if is_listed "$package"; then
       installable+=("$package")
     elif [ "$package" = python3-torch ]; then
       needs_torch=1
@@ -84,8 +88,25 @@ if [ ${#missing[@]} -gt 0 ]; then
       { rm -rf build/python; stop "PyTorch could not be installed: $(tail -1 "$log")"; }
   fi
 fi
-# Read by the Makefile: the Python that has torch.
+
+absent=build/not-in-this-distribution  # so that each is asked for once
 mkdir -p build
+for package in "${optional[@]}"; do
+  if is_installed "$package" || grep -qsx -- "$package" $absent; then continue; fi
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null && sudo -n true 2>/dev/null ||
+      { say "$package is not installed (you are not root): what needs it is skipped"; continue; }
+    as_root=(sudo -n)
+  fi
+  if ! is_listed "$package"; then
+    apt update || { say "$package cannot be had ($(last_words)): what needs it is skipped"; continue; }
+    is_listed "$package" ||
+      { say "this distribution has no $package: what needs it is skipped"; echo "$package" >>$absent; continue; }
+  fi
+  say "installing with apt: $package"
+  apt install --no-install-recommends "$package" || say "that failed ($(last_words)): what needs it is skipped"
+done
+# Read by the Makefile: the Python that has torch.
 python=/usr/bin/python3
 [ -x $own_python ] && python=$PWD/$own_python
 [ "$(cat build/python-for-tests 2>/dev/null)" = "$python" ] || printf '%s\n' "$python" >build/python-for-tests

@@ -4,10 +4,10 @@ namespace hotlap::detail {
 [[noreturn]] void check_failed(const char* condition, const char* file, int line) noexcept;
 }  // namespace hotlap::detail
 
-#define HOTLAP_CHECK(condition)                                                 \
-  do {                                                                          \
-    if (!(condition)) [[unlikely]]                                              \
-      ::hotlap::detail::check_failed(#condition, __FILE__, __LINE__);           \
+#define HOTLAP_CHECK(condition)                                       \
+  do {                                                                \
+    if (!(condition)) [[unlikely]]                                    \
+      ::hotlap::detail::check_failed(#condition, __FILE__, __LINE__); \
   } while (false)
 
 #ifdef NDEBUG

@@ -19,9 +19,9 @@ void log_line(LogLevel level, std::string_view line);
 
 }  // namespace hotlap
 
-#define HOTLAP_LOG_AT(level, ...)                                                                                  \
-  do {                                                                                                             \
-    if ((level) >= ::hotlap::log_level()) ::hotlap::log_line((level), ::hotlap::format(__VA_ARGS__));              \
+#define HOTLAP_LOG_AT(level, ...)                                                                     \
+  do {                                                                                                \
+    if ((level) >= ::hotlap::log_level()) ::hotlap::log_line((level), ::hotlap::format(__VA_ARGS__)); \
   } while (false)
 #define HOTLAP_LOG_DEBUG(...) HOTLAP_LOG_AT(::hotlap::LogLevel::kDebug, __VA_ARGS__)
 #define HOTLAP_LOG_INFO(...) HOTLAP_LOG_AT(::hotlap::LogLevel::kInfo, __VA_ARGS__)

@@ -30,7 +30,7 @@ struct Config {
   std::optional<bool> hook;
   std::optional<bool> quiet;
   std::map<std::string, RuleEntries, std::less<>> rules;  // by rule id
-  std::vector<std::filesystem::path> files;                // those that were read, weakest first
+  std::vector<std::filesystem::path> files;               // those that were read, weakest first
 };
 
 // A key as users may write it; help, checks and docs/reference/config.md read this table.

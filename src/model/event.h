@@ -8,22 +8,22 @@ namespace hotlap {
 
 // Stored as one byte: append only.
 enum class EventKind : std::uint8_t {
-  kPhase = 1,           // text: the phase that begins
-  kClockStep = 2,       // the wall clock jumped; value: ns, forward positive
-  kSuspend = 3,         // the machine slept; value: ns
-  kRecorderGap = 4,     // nothing was recorded; value: ns
-  kProcessStart = 5,    // value: slot
-  kProcessEnd = 6,      // value: slot; text: "exit 0", "signal 9", "unknown"
-  kOomKill = 7,         // value: kills since the last sample
-  kCpuOffline = 8,      // value: core id
+  kPhase = 1,         // text: the phase that begins
+  kClockStep = 2,     // the wall clock jumped; value: ns, forward positive
+  kSuspend = 3,       // the machine slept; value: ns
+  kRecorderGap = 4,   // nothing was recorded; value: ns
+  kProcessStart = 5,  // value: slot
+  kProcessEnd = 6,    // value: slot; text: "exit 0", "signal 9", "unknown"
+  kOomKill = 7,       // value: kills since the last sample
+  kCpuOffline = 8,    // value: core id
   kCpuOnline = 9,
-  kMountStuck = 10,     // text: mount point that does not answer
+  kMountStuck = 10,       // text: mount point that does not answer
   kIntervalChanged = 11,  // value: new interval, ns
-  kSignal = 12,         // passed to the job; value: number
-  kJobStopped = 13,     // SIGSTOP / SIGTSTP
+  kSignal = 12,           // passed to the job; value: number
+  kJobStopped = 13,       // SIGSTOP / SIGTSTP
   kJobContinued = 14,
-  kNote = 15,           // text for the reader
-  kTransfer = 16,       // a download or upload ended; value: bytes moved; text: command
+  kNote = 15,      // text for the reader
+  kTransfer = 16,  // a download or upload ended; value: bytes moved; text: command
 };
 std::string_view to_string(EventKind kind);
 

@@ -9,15 +9,15 @@ namespace hotlap {
 
 // Stored as one byte: append only.
 enum class MissingReason : std::uint8_t {
-  kNotSampled = 0,     // nobody asked at this time (gap, slower period)
-  kNotSupported = 1,   // the source says it has none: "[N/A]"
+  kNotSampled = 0,    // nobody asked at this time (gap, slower period)
+  kNotSupported = 1,  // the source says it has none: "[N/A]"
   kNoPermission = 2,
-  kSourceLost = 3,     // the device, core or process went away
-  kReadFailed = 4,     // error or nonsense from the source
-  kTimedOut = 5,       // the source did not answer in time
-  kCounterReset = 6,   // a rate across a reset is unknown
-  kNotMeasured = 7,    // the hook does not see this part
-  kTooMany = 8,        // beyond the bound on series; counted
+  kSourceLost = 3,    // the device, core or process went away
+  kReadFailed = 4,    // error or nonsense from the source
+  kTimedOut = 5,      // the source did not answer in time
+  kCounterReset = 6,  // a rate across a reset is unknown
+  kNotMeasured = 7,   // the hook does not see this part
+  kTooMany = 8,       // beyond the bound on series; counted
 };
 std::string_view to_string(MissingReason reason);
 
@@ -45,9 +45,9 @@ class Value {
     }
     return std::nullopt;
   }
-  constexpr std::int64_t i64() const { return std::get<1>(content_); }    // only for kI64
-  constexpr std::uint64_t u64() const { return std::get<2>(content_); }   // only for kU64
-  constexpr double f64() const { return std::get<3>(content_); }          // only for kF64
+  constexpr std::int64_t i64() const { return std::get<1>(content_); }   // only for kI64
+  constexpr std::uint64_t u64() const { return std::get<2>(content_); }  // only for kU64
+  constexpr double f64() const { return std::get<3>(content_); }         // only for kF64
 
   friend bool operator==(const Value&, const Value&) = default;
 

@@ -72,6 +72,39 @@ exit 0""")
         self.installed.write_text(text.replace("ccache\n", ""))
         self.assertIn("installing with apt: ccache\n", self.run_setup().stderr)
 
+    def without_the_formatter(self) -> None:
+        self.run_setup()
+        self.installed.write_text(self.installed.read_text().replace("clang-format-14\n", ""))
+
+    def test_the_formatter_of_a_test_is_installed_too(self) -> None:
+        self.without_the_formatter()
+        self.assertIn("installing with apt: clang-format-14\n", self.run_setup().stderr)
+        self.assertIn("clang-format-14\n", self.installed.read_text())
+
+    def test_who_may_not_install_goes_on_without_the_formatter(self) -> None:
+        self.without_the_formatter()
+        self.stub("id", "echo 1000")
+        done = self.run_setup()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("clang-format-14 is not installed (you are not root): what needs it is skipped", done.stderr)
+
+    def test_a_distribution_without_the_formatter_is_asked_once(self) -> None:
+        self.without_the_formatter()
+        self.stub("apt-cache", "exit 100")
+        done = self.run_setup()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("this distribution has no clang-format-14: what needs it is skipped", done.stderr)
+        self.assertEqual(self.run_setup().stderr, "setup: all there (g++ 12.2.0, cmake 3.25.1)\n")
+
+    def test_a_formatter_that_cannot_be_had_now_is_tried_again(self) -> None:
+        self.without_the_formatter()
+        self.stub("apt-cache", "exit 100")
+        self.stub("apt-get", 'echo "E: Failed to fetch"; exit 100')
+        for _ in range(2):
+            done = self.run_setup()
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("clang-format-14 cannot be had (E: Failed to fetch): what needs it is skipped", done.stderr)
+
     def test_other_distributions(self) -> None:
         (self.bin / "apt-get").unlink()
         self.stops_with("neither Debian nor Ubuntu (no apt-get): install by hand what this stands for: g++")

@@ -43,10 +43,7 @@ constexpr std::array kFlags{
              .type = FlagType::kText,
              .placeholder = "CMD",
              .help = "run CMD (by /bin/sh) after the job, as a phase of its own"},
-    FlagSpec{.name = "--run-id",
-             .type = FlagType::kText,
-             .placeholder = "ID",
-             .help = "noted with the run"},
+    FlagSpec{.name = "--run-id", .type = FlagType::kText, .placeholder = "ID", .help = "noted with the run"},
     kConfigFlag,
     FlagSpec{.name = "--no-hook", .help = "record the machine only, nothing inside Python"},
     FlagSpec{.name = "--quiet", .help = "print nothing"}};
