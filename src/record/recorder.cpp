@@ -19,6 +19,14 @@ constexpr std::int64_t kLastPushNs = 5 * kNsPerS;
 constexpr std::int64_t kFirstCommitNs = 150 * kNsPerMs;
 constexpr std::int64_t kPollNs = 5 * kNsPerMs;
 
+// A thread inside a system call that does not return can neither be joined nor destroyed. The caller leaves by _Exit;
+// until then it stays reachable, so that it is not taken for a leak. On the main thread only, like finish().
+void keep_for_ever(std::unique_ptr<NamedThread> thread) {
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): holds what must outlive every destructor
+  static auto* const hanging = new std::vector<std::unique_ptr<NamedThread>>;
+  hanging->push_back(std::move(thread));
+}
+
 }  // namespace
 
 // Thread-safe: batches go round, so that the steady state allocates nothing.
@@ -321,10 +329,8 @@ Recorder::Ending Recorder::finish(std::string_view main_exit) {
       slow->thread->join();
       continue;
     }
-    // Inside a system call that does not return. The caller leaves by _Exit; nothing that the thread uses may go
-    // before.
     ending.stuck_collector = slow->spec->name;
-    static_cast<void>(slow->thread.release());
+    keep_for_ever(std::move(slow->thread));
   }
   if (sched_thread_) {
     sched_thread_->request_stop();

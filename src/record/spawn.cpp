@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 #include "base/format.h"
@@ -22,6 +25,7 @@ namespace {
 constexpr int kFirstHandedFd = 3;
 constexpr int kHandedMax = 8;
 constexpr int kNoDescriptors = 125;
+constexpr std::size_t kFirstLineMax = 256;  // the kernel looks at no more of a script
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> out;
@@ -34,6 +38,52 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 void restore_signals(const InheritedSignals& signals) {
   if (signals.ignores_child) ::signal(SIGCHLD, SIG_IGN);
   ::sigprocmask(SIG_SETMASK, &signals.mask, nullptr);
+}
+
+bool is_executable_file(const std::string& path) {
+  struct stat found {};
+  return ::stat(path.c_str(), &found) == 0 && S_ISREG(found.st_mode) && ::access(path.c_str(), X_OK) == 0;
+}
+
+// What execvp() takes for `program`; empty: nothing that can be executed.
+std::string file_of(std::string_view program) {
+  if (program.empty()) return {};
+  const auto known = [](std::string path) { return is_executable_file(path) ? path : std::string(); };
+  if (program.find('/') != std::string_view::npos) return known(std::string(program));
+  const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): one thread
+  std::string_view rest(path != nullptr ? path : "/bin:/usr/bin");
+  for (;;) {
+    const std::size_t end = std::min(rest.find(':'), rest.size());
+    const std::string_view folder = end == 0 ? "." : rest.substr(0, end);
+    if (std::string found = known(format("{}/{}", folder, program)); !found.empty()) return found;
+    if (end == rest.size()) return {};
+    rest.remove_prefix(end + 1);
+  }
+}
+
+// Why the kernel did not start a file that is there and can be executed: what it starts the file with is missing.
+std::string why_not_started(const std::string& file, int error_number) {
+  if (error_number != ENOENT && error_number != EACCES && error_number != ENOTDIR) return {};
+  std::array<char, kFirstLineMax> head{};
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return {};
+  const ssize_t n = ::read(fd, head.data(), head.size());
+  ::close(fd);
+  std::string_view line(head.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+  if (line.starts_with("\177ELF")) {
+    return error_number == ENOENT ? "the loader that it asks for does not exist (built for another system?)" : "";
+  }
+  if (!line.starts_with("#!")) return {};
+  line = line.substr(2, line.find('\n') - 2);
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  const std::string interpreter(line.substr(0, line.find_first_of(" \t")));
+  if (interpreter.empty() || is_executable_file(interpreter)) return {};
+  if (interpreter.ends_with('\r')) {
+    return format("its first line ends in a carriage return, so its interpreter is '{}': save it with Unix line ends",
+                  interpreter.substr(0, interpreter.size() - 1) + "\\r");
+  }
+  return format("its interpreter '{}' {}", strip_control(interpreter),
+                ::access(interpreter.c_str(), F_OK) == 0 ? "cannot be executed" : "does not exist");
 }
 
 // Between fork and exec: nothing but system calls.
@@ -127,6 +177,10 @@ SpawnFailure become_job(const std::vector<std::string>& command) {
 
 Error describe(const SpawnFailure& failure, std::string_view program) {
   const std::string name = strip_control(program);
+  const std::string file = file_of(program);
+  if (const std::string why = file.empty() ? "" : why_not_started(file, failure.error_number); !why.empty()) {
+    return Error{ErrorCode::kNotFound, format("cannot run {}: {}", name, why)};
+  }
   if (failure.error_number == ENOENT && name.find('/') == std::string::npos) {
     return Error{ErrorCode::kNotFound, format("{}: command not found", name)};
   }

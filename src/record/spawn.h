@@ -35,7 +35,7 @@ Result<pid_t> spawn_job(const std::vector<std::string>& command, const std::vect
 
 // Replaces this process by the job; comes back only when that fails.
 SpawnFailure become_job(const std::vector<std::string>& command);
-// "no-such: command not found"
+// "no-such: command not found", "cannot run ./tool: its interpreter '/opt/python9' does not exist"
 Error describe(const SpawnFailure& failure, std::string_view program);
 
 struct OwnProcess {
