@@ -9,11 +9,13 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/format.h"
 #include "store/recording_reader.h"
 #include "store/recording_writer.h"
 
@@ -73,22 +75,24 @@ class HostileFile : public ::testing::Test {
   }
 
   // Reads all that there is; the number of samples and spans.
-  static std::size_t read_all(RecordingReader& reader) {
+  static std::size_t read_all(RecordingReader& reader, const std::function<void(const Error&)>& told = {}) {
+    const auto look = [&](const auto& outcome) {
+      if (!outcome.ok() && told) told(outcome.error());
+    };
     std::size_t found = 0;
     std::vector<SeriesHandle> all;
     for (const StoredSeries& series : reader.series()) all.push_back(series.handle);
-    (void)reader
-        .read_samples(all, {}, [&](SeriesHandle, std::span<const SamplePoint> points) { found += points.size(); })
-        .ok();
+    look(reader.read_samples(all, {},
+                             [&](SeriesHandle, std::span<const SamplePoint> points) { found += points.size(); }));
     for (const std::size_t points : {2U, 100U, 100'000U}) {
-      (void)reader.read_tiers(all, {}, points, [](SeriesHandle, std::span<const TierPoint>) {}).ok();
+      look(reader.read_tiers(all, {}, points, [](SeriesHandle, std::span<const TierPoint>) {}));
     }
-    (void)reader.read_spans({}, {}, [&](std::span<const Span> spans) { found += spans.size(); }).ok();
-    (void)reader.read_events({}).ok();
-    (void)reader.read_clock().ok();
-    (void)reader.read_processes().ok();
-    (void)reader.read_losses().ok();
-    (void)reader.read_attributes().ok();
+    look(reader.read_spans({}, {}, [&](std::span<const Span> spans) { found += spans.size(); }));
+    look(reader.read_events({}));
+    look(reader.read_clock());
+    look(reader.read_processes());
+    look(reader.read_losses());
+    look(reader.read_attributes());
     (void)reader.name(1);
     return found;
   }
@@ -255,6 +259,43 @@ TEST_F(HostileFile, RandomDamage) {
     // Damage may take samples away, never make some up.
     EXPECT_LE(read_all(**reader), 6'000U);
   }
+}
+
+// What a user sees of any single bit that turned: nothing, or one line that names the file, says what is wrong with it
+// in words that are not SQLite's, and what to do.
+TEST_F(HostileFile, EveryTurnedBitIsToldInOneLine) {
+  make_closed();
+  std::ifstream in(file(), std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  std::vector<std::size_t> places;
+  for (std::size_t at = 0; at < 100; ++at) places.push_back(at);  // SQLite's header
+  for (std::size_t at = 100; at < bytes.size(); at += at % 1'024 < 40 ? 3 : 251) places.push_back(at);
+  int told = 0;
+  const auto check = [&](const Error& error, std::size_t at) {
+    ++told;
+    const std::string where = format("byte {}: {}", at, error.message);
+    EXPECT_TRUE(error.message.starts_with(file().string() + ": ")) << where;
+    EXPECT_EQ(error.message.find('\n'), std::string::npos) << where;
+    for (const char* of_sqlite : {"malformed", "disk image", "database", "disk I/O", "not an error", "no such"}) {
+      EXPECT_THAT(error.message, ::testing::Not(HasSubstr(of_sqlite))) << where;
+    }
+    const bool is_other = error.message.find("not a hotlap recording") != std::string::npos;
+    const bool has_advice = error.message.find("copy it once more") != std::string::npos ||
+                            error.message.find("use the hotlap that recorded it") != std::string::npos;
+    EXPECT_TRUE(is_other || has_advice) << where;
+  };
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    std::string damaged = bytes;
+    damaged[places[i]] = static_cast<char>(damaged[places[i]] ^ (1 << i % 8));
+    std::ofstream(file(), std::ios::binary) << damaged;
+    auto reader = RecordingReader::open(file());
+    if (!reader.ok()) {
+      check(reader.error(), places[i]);
+      continue;
+    }
+    EXPECT_LE(read_all(**reader, [&](const Error& error) { check(error, places[i]); }), 6'000U);
+  }
+  EXPECT_GT(told, 10);
 }
 
 TEST_F(HostileFile, ReadOnlyFolderOfAClosedRecording) {

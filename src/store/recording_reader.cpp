@@ -90,10 +90,10 @@ class SqliteReader final : public RecordingReader {
   Result<void> read_spans_since(std::uint64_t& cursor, std::span<const SpanKind> kinds,
                                 const std::function<void(std::span<const Span>)>& visit) override;
   Result<std::vector<Event>> read_events(TimeRange range) override;
-  Result<std::vector<Event>> read_events_since(std::uint64_t& cursor) override;
-  Result<std::vector<ClockReading>> read_clock() override;
-  Result<std::vector<ProcessInfo>> read_processes() override;
-  Result<std::vector<Loss>> read_losses() override;
+  Result<std::vector<Event>> read_events_since(std::uint64_t& cursor) override { return named(list_events(cursor)); }
+  Result<std::vector<ClockReading>> read_clock() override { return named(list_clock()); }
+  Result<std::vector<ProcessInfo>> read_processes() override { return named(list_processes()); }
+  Result<std::vector<Loss>> read_losses() override { return named(list_losses()); }
   Result<std::map<std::string, std::string>> read_attributes() override;
   std::string name(std::uint32_t id) override {
     return id >= 1 && id <= names_.size() ? names_[id - 1] : std::string();
@@ -113,6 +113,15 @@ class SqliteReader final : public RecordingReader {
   using SampleUse = std::function<void(std::size_t place, std::int64_t t_ns, Value value)>;
 
   Error with_path(Error error) const;
+  template <class T>
+  Result<T> named(Result<T> outcome) const {
+    if (outcome.ok()) return outcome;
+    return with_path(std::move(outcome).error());
+  }
+  Result<std::vector<Event>> list_events(std::uint64_t& cursor);
+  Result<std::vector<ClockReading>> list_clock();
+  Result<std::vector<ProcessInfo>> list_processes();
+  Result<std::vector<Loss>> list_losses();
   Result<void> in_transaction(const std::function<Result<void>()>& work);
   Result<void> load_meta();
   Result<void> load_series();
@@ -157,8 +166,8 @@ class SqliteReader final : public RecordingReader {
 };
 
 Error SqliteReader::with_path(Error error) const {
-  if (error.message.starts_with(path_)) return error;
-  return std::move(error).with_context(path_);
+  if (!error.message.starts_with(path_)) error = std::move(error).with_context(path_);
+  return with_advice(std::move(error));
 }
 
 Result<void> SqliteReader::in_transaction(const std::function<Result<void>()>& work) {
@@ -627,7 +636,7 @@ Result<std::vector<Event>> SqliteReader::read_events(TimeRange range) {
   return events;
 }
 
-Result<std::vector<Event>> SqliteReader::read_events_since(std::uint64_t& cursor) {
+Result<std::vector<Event>> SqliteReader::list_events(std::uint64_t& cursor) {
   std::vector<Event> events;
   HOTLAP_TRY_ASSIGN(Statement rows,
                     database_.prepare("SELECT id,t_ns,kind,value,text FROM events WHERE id>?1 ORDER BY id"));
@@ -645,7 +654,7 @@ Result<std::vector<Event>> SqliteReader::read_events_since(std::uint64_t& cursor
   }
 }
 
-Result<std::vector<ClockReading>> SqliteReader::read_clock() {
+Result<std::vector<ClockReading>> SqliteReader::list_clock() {
   std::vector<ClockReading> readings;
   HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT mono_ns,wall_ns,boot_ns FROM clock ORDER BY id"));
   for (;;) {
@@ -656,7 +665,7 @@ Result<std::vector<ClockReading>> SqliteReader::read_clock() {
   }
 }
 
-Result<std::vector<ProcessInfo>> SqliteReader::read_processes() {
+Result<std::vector<ProcessInfo>> SqliteReader::list_processes() {
   std::vector<ProcessInfo> processes;
   HOTLAP_TRY_ASSIGN(Statement rows,
                     database_.prepare("SELECT slot,pid,role,number,parent,label,start_ns,end_ns,command,"
@@ -681,7 +690,7 @@ Result<std::vector<ProcessInfo>> SqliteReader::read_processes() {
   }
 }
 
-Result<std::vector<Loss>> SqliteReader::read_losses() {
+Result<std::vector<Loss>> SqliteReader::list_losses() {
   std::map<std::string, std::uint64_t> counts;
   HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT counter,count FROM losses"));
   for (;;) {

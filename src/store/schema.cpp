@@ -76,6 +76,15 @@ Result<void> check_format(Database& database, const std::string& path) {
 
 }  // namespace
 
+Error with_advice(Error error) {
+  constexpr std::string_view kAdvice = ": copy it once more from where it was recorded; a backup is the only other way";
+  if (error.code == ErrorCode::kCorrupt && error.message.find(": damaged: ") != std::string::npos &&
+      !error.message.ends_with(kAdvice)) {
+    error.message += kAdvice;
+  }
+  return error;
+}
+
 Result<Database> open_recording(const std::string& path) {
   HOTLAP_TRY(check_file(path));
   int code = SQLITE_OK;
@@ -87,7 +96,9 @@ Result<Database> open_recording(const std::string& path) {
     database = std::move(fits).error();
   }
   if (code == SQLITE_NOTADB) return not_a_recording(path, "not an SQLite file, or a damaged one");
-  if (code != SQLITE_CANTOPEN && code != SQLITE_READONLY) return database;
+  if (code != SQLITE_CANTOPEN && code != SQLITE_READONLY) {
+    return database.ok() ? std::move(database) : with_advice(std::move(database).error());
+  }
   // The file is in WAL mode and the shared index beside it cannot be made; or the recorder was killed while it left
   // WAL mode, the last thing it does, and that journal cannot be played back here. With an empty log the file alone
   // is complete.
@@ -99,8 +110,8 @@ Result<Database> open_recording(const std::string& path) {
                path, path, path, path)};
   }
   database = Database::open(path, Database::Access::kImmutable, nullptr);
-  if (!database.ok()) return database;
-  HOTLAP_TRY(check_format(*database, path));
+  if (!database.ok()) return with_advice(std::move(database).error());
+  if (Result<void> fits = check_format(*database, path); !fits.ok()) return with_advice(std::move(fits).error());
   return database;
 }
 

@@ -19,7 +19,13 @@ constexpr std::int64_t kStepsPerByte = 4;
 constexpr int kProgressSteps = 10'000;       // virtual machine instructions between two looks at the budget
 constexpr std::int64_t kSqlBytesMax = 4096;  // our own texts are shorter
 
-ErrorCode code_of(int sqlite_code) {
+// A statement of ours that fails on a file which is only read: the file is not laid out as it should be.
+bool is_layout(sqlite3* raw, int sqlite_code) {
+  return (sqlite_code & 0xFF) == SQLITE_ERROR && raw != nullptr && sqlite3_db_readonly(raw, "main") == 1;
+}
+
+ErrorCode code_of(sqlite3* raw, int sqlite_code) {
+  if (is_layout(raw, sqlite_code)) return ErrorCode::kCorrupt;
   switch (sqlite_code & 0xFF) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
@@ -32,7 +38,15 @@ ErrorCode code_of(int sqlite_code) {
 }
 
 std::string message_of(sqlite3* raw, int code) {
-  if ((code & 0xFF) == SQLITE_INTERRUPT) return "damaged: reading it does not come to an end";
+  if (is_layout(raw, code)) return "damaged: it is not laid out as a recording";
+  // In words of ours where SQLite speaks of its own insides ("database disk image is malformed").
+  switch (code & 0xFF) {
+    case SQLITE_INTERRUPT: return "damaged: reading it does not come to an end";
+    case SQLITE_CORRUPT: return "damaged: its tables do not fit together";
+    case SQLITE_MISMATCH:
+    case SQLITE_TOOBIG: return "damaged: a value in it is not what was written";
+    default: break;
+  }
   return raw != nullptr ? sqlite3_errmsg(raw) : sqlite3_errstr(code);
 }
 
@@ -84,7 +98,8 @@ Result<bool> Statement::step() {
   const int code = sqlite3_step(raw_.get());
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
-  Error error{code_of(code), message_of(sqlite3_db_handle(raw_.get()), code)};
+  sqlite3* const database = sqlite3_db_handle(raw_.get());
+  Error error{code_of(database, code), message_of(database, code)};
   sqlite3_reset(raw_.get());
   return error;
 }
@@ -242,7 +257,7 @@ Result<void> Database::copy_from(Database& source) {
 int Database::last_code() const { return sqlite3_errcode(raw()) & 0xFF; }
 
 Error Database::error(int code) const {
-  return Error{code_of(code), format("{}: {}", state_->path, message_of(raw(), code))};
+  return Error{code_of(raw(), code), format("{}: {}", state_->path, message_of(raw(), code))};
 }
 
 }  // namespace hotlap
