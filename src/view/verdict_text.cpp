@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::string_view kDot = " \u00B7 ";
 constexpr std::size_t kStepsForMoney = 1'000;  // gains are told for so many steps where no epoch has ended yet
+constexpr std::size_t kFooterIndent = 4;
 constexpr double kMsPerS = 1e3;
 constexpr double kSecondsPerMinute = 60;
 constexpr double kSecondsPerHour = 3600;
@@ -32,7 +33,46 @@ std::string range(double low, double high) {
   return from == to ? from : from + "-" + to;
 }
 
-std::string line(std::string_view label, std::string_view text) { return format("  {:<5} {}", label, text); }
+// Where `line` is cut so that what stands before is at most kVerdictColumns wide: where a clause ends in its second
+// half, else at a blank, but not before `begin`. A word that is longer stays whole.
+std::size_t break_of(std::string_view line, std::size_t begin) {
+  std::size_t columns = 0;
+  std::size_t at = line.size();
+  bool is_clause = false;
+  for (std::size_t i = 0; i < line.size() && (columns <= kVerdictColumns || at == line.size()); ++i) {
+    if (line[i] == ' ' && i > begin && line[i - 1] != ' ') {
+      const bool ends_clause = columns >= kVerdictColumns / 2 &&
+                               (line[i - 1] == ';' || line[i - 1] == ',' || line.substr(0, i).ends_with("\u00B7") ||
+                                line.substr(i).starts_with("   ("));
+      if (ends_clause || !is_clause) at = i;
+      is_clause = is_clause || ends_clause;
+    }
+    if ((static_cast<unsigned char>(line[i]) & 0xC0U) != 0x80U) ++columns;  // not for what goes on a UTF-8 character
+  }
+  return columns <= kVerdictColumns ? line.size() : at;
+}
+
+// One line as several, separated by '\n', all but the first behind `indent` blanks; its first `begin` bytes stay whole.
+std::string wrapped(std::string text, std::size_t begin, std::size_t indent) {
+  std::string done;
+  for (;;) {
+    const std::size_t end = break_of(text, begin);
+    done += text.substr(0, end);
+    const std::size_t next = text.find_first_not_of(' ', end);
+    if (next == std::string::npos) return done;
+    text = std::string(indent, ' ') + text.substr(next);
+    begin = indent;
+    done += '\n';
+  }
+}
+
+constexpr std::size_t kTextColumn = 8;  // where the text of a labelled line begins
+
+std::string first_line(std::string text) { return wrapped(std::move(text), 0, kTextColumn); }
+
+std::string line(std::string_view label, std::string_view text) {
+  return wrapped(format("  {:<5} {}", label, text), kTextColumn, kTextColumn);
+}
 
 std::string waiting_party(const AnalysisDocument& d) { return d.has_gpu ? "GPU" : "training"; }
 
@@ -97,7 +137,7 @@ std::string advice_words(const Finding& finding) {
 std::string finding_text(const AnalysisDocument& d, const Finding& finding) {
   std::string sure(to_string(finding.certainty));
   if (d.steps.count > 0) sure += format(" ({} steps)", shown_count(static_cast<std::uint64_t>(d.steps.count)));
-  std::string text = finding.cause + std::string(kDot) + loss_words(d, finding) + std::string(kDot) + sure;
+  std::string text = first_line(join({finding.cause, loss_words(d, finding), sure}, kDot));
   text += "\n" + line("why", join(finding.why, "; "));
   text += "\n" + line("do", advice_words(finding));
   text += "\n" + line("gain", gain_words(d, finding));
@@ -127,7 +167,7 @@ std::string healthy_text(const AnalysisDocument& d) {
 }
 
 std::string seen_text(const AnalysisDocument& d, std::string_view head) {
-  std::string text(head);
+  std::string text = first_line(std::string(head));
   if (!d.seen.empty()) text += "\n" + line("seen", join(d.seen, "; "));
   return text;
 }
@@ -166,28 +206,31 @@ std::string verdict_text(const AnalysisDocument& d) {
 
 std::vector<std::string> footer_lines(const AnalysisDocument& d) {
   std::vector<std::string> lines;
+  const auto add = [&](std::string_view text) {
+    const std::string broken = wrapped(strip_control(text), 0, kFooterIndent);
+    std::string_view rest(broken);
+    for (std::string_view one; next_line(rest, one);) lines.emplace_back(one);
+  };
   if (d.previous && d.steps.mean_ms) {
-    lines.push_back(strip_control("vs previous run of this script: " + change_words(*d.previous, *d.steps.mean_ms)));
+    add("vs previous run of this script: " + change_words(*d.previous, *d.steps.mean_ms));
   }
   if (d.hook.hooked < d.hook.python_processes) {
-    lines.push_back(
-        strip_control(format("hook in {} of {} Python processes{}{}", d.hook.hooked, d.hook.python_processes,
-                             d.hook.because.empty() ? "" : ", because ", d.hook.because)));
+    add(format("hook in {} of {} Python processes{}{}", d.hook.hooked, d.hook.python_processes,
+               d.hook.because.empty() ? "" : ", because ", d.hook.because));
   }
   if (d.self.overhead_pct_low && d.self.overhead_pct_high) {
     std::string text =
         format("hotlap itself cost {:.2f}-{:.2f} % of step time", *d.self.overhead_pct_low, *d.self.overhead_pct_high);
     if (d.self.hook_us_per_step)
       text += format(" (hook {} us per step, self-measured)", figure(*d.self.hook_us_per_step));
-    lines.push_back(text);
+    add(text);
   }
   if (!d.price && d.cpu_hours && d.verdict == VerdictKind::kFinding && *d.cpu_hours >= 0.01) {
-    lines.push_back(
-        format("so far {} CPU-hours; with --price USD/H or --instance TYPE: in money", figure(*d.cpu_hours)));
+    add(format("so far {} CPU-hours; with --price USD/H or --instance TYPE: in money", figure(*d.cpu_hours)));
   }
-  for (const std::string& problem : d.problems) lines.push_back(strip_control("not readable: " + problem));
+  for (const std::string& problem : d.problems) add("not readable: " + problem);
   for (const Loss& loss : d.losses) {
-    lines.push_back(strip_control(format("lost: {} {} ({})", shown_count(loss.count), loss.counter, loss.help)));
+    add(format("lost: {} {} ({})", shown_count(loss.count), loss.counter, loss.help));
   }
   return lines;
 }

@@ -3,6 +3,7 @@
 #include "analysis/engine.h"
 #include "analysis/registry.h"
 #include "rules/registry.h"
+#include "short_lines.h"
 #include "support/fake_job.h"
 #include "view/analyze.h"
 #include "view/previous_run.h"
@@ -22,18 +23,6 @@ AnalysisDocument answer(const FakeJob& job, const RunInfo& run = {}) {
   AnalysisDocument d = make_document(run, facts, run_rules(all_rules(), facts, {}));
   d.verdict_text = verdict_text(d);
   return d;
-}
-
-void expect_short_lines(const std::string& text) {
-  std::string_view rest(text);
-  int lines = 0;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    EXPECT_LE(end, 150U) << rest.substr(0, end);
-    ++lines;
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  EXPECT_LE(lines, 5);
 }
 
 TEST(Verdict, NoWorkersOnTwoCores) {

@@ -102,7 +102,7 @@ void set_loss(const Scene& scene, double share_pct, Finding& finding) {
 // The training thread itself, in code that is neither loading nor the model.
 void own_code(const Scene& scene, const Hot& hot, double other_pct, Finding& finding) {
   finding.cause = format("One full core: {} thread of {}", is_helper(hot) ? "a helper" : "the training", who(hot));
-  finding.loss = format("{} % of the step in code outside loader and model", figure(other_pct));
+  finding.loss = format("{} % of the step outside loader and model", figure(other_pct));
   finding.certainty = Certainty::kLikely;
   finding.claims = "other";
   set_loss(scene, other_pct, finding);

@@ -311,7 +311,7 @@ void too_few_workers(const Case& c, const LoaderChoice& choice, Finding& finding
 
 void cores_full(const Case& c, int workers_max, Finding& finding) {
   const LoaderCosts& costs = c.costs;
-  finding.cause = "Loader too slow, all cores full: more workers will NOT help";
+  finding.cause = "All cores full: more loader workers will NOT help";
   std::string busy = format("{} cores at {} %", cores_figure(c.cores), figure(c.busy_pct));
   if (const auto runnable = c.core_use->number("runnable")) busy += format(", {} runnable", figure(*runnable));
   finding.why.push_back(busy);
