@@ -3,31 +3,19 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
 #include "cli/registry.h"
 #include "rules/registry.h"
+#include "support/golden.h"
 
 namespace hotlap {
 namespace {
 
-void expect_stored(const std::string& name, const std::string& text) {
-  const auto path = std::filesystem::path(HOTLAP_SOURCE_DIR) / "docs/reference" / name;
-  if (std::getenv("HOTLAP_UPDATE_GOLDEN") != nullptr) {  // NOLINT(concurrency-mt-unsafe)
-    std::ofstream(path) << text;
-    GTEST_SKIP() << "rewrote " << path;
-  }
-  std::ostringstream stored;
-  stored << std::ifstream(path).rdbuf();
-  EXPECT_TRUE(stored.str() == text) << "HOTLAP_UPDATE_GOLDEN=1 build/dev/src/cli/cli_test rewrites docs/reference/"
-                                    << name;
-}
+const std::filesystem::path kReference = std::filesystem::path(HOTLAP_SOURCE_DIR) / "docs/reference";
 
-TEST(Reference, CommandsAreAsStored) { expect_stored("cli.md", cli_reference(all_commands())); }
-TEST(Reference, ConfigurationIsAsStored) { expect_stored("config.md", config_reference(all_rules())); }
+TEST(Reference, CommandsAreAsStored) { test::expect_golden(kReference / "cli.md", cli_reference(all_commands())); }
+TEST(Reference, ConfigurationIsAsStored) {
+  test::expect_golden(kReference / "config.md", config_reference(all_rules()));
+}
 
 }  // namespace
 }  // namespace hotlap

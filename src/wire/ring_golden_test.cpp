@@ -3,13 +3,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "base/format.h"
+#include "support/golden.h"
 #include "wire/ring_reader.h"
 #include "wire/ring_text.h"
 #include "wire/ring_writer.h"
@@ -19,15 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path& golden_folder() {
-  static const fs::path folder = fs::path(HOTLAP_SOURCE_DIR) / "tests/golden/wire";
-  return folder;
-}
-
-std::string content_of(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
+const fs::path kGolden = fs::path(HOTLAP_SOURCE_DIR) / "tests/golden/wire";
 
 RingIdentity golden_identity() {
   RingIdentity identity{};
@@ -108,15 +98,15 @@ struct GoldenCase {
 class WireGolden : public ::testing::TestWithParam<GoldenCase> {};
 
 TEST_P(WireGolden, BytesAndLinesAreTheGoldenOnes) {
-  const GoldenCase& test = GetParam();
-  const fs::path path = fs::temp_directory_path() / format("hotlap-golden-{}-{}.ring", test.name, ::getpid());
+  const GoldenCase& golden = GetParam();
+  const fs::path path = fs::temp_directory_path() / format("hotlap-golden-{}-{}.ring", golden.name, ::getpid());
   fs::remove(path);
   std::string lines;
   RecordText visitor(lines);
   {
     auto writer = RingWriter::create(path.string(), golden_identity(), kRingDataBytesMin);
     ASSERT_TRUE(writer.ok());
-    if (test.wraps) {
+    if (golden.wraps) {
       auto reader = RingReader::open(path.string(), ::geteuid());
       ASSERT_TRUE(reader.ok());
       for (std::int64_t i = 0; i < 40; ++i) {
@@ -129,21 +119,14 @@ TEST_P(WireGolden, BytesAndLinesAreTheGoldenOnes) {
       write_plain(*writer);
     }
   }
-  const fs::path golden = golden_folder() / format("{}.bin", test.name);
-  const fs::path golden_lines = golden_folder() / format("{}.txt", test.name);
-  const std::string written = content_of(path);
+  const std::string written = test::file_text(path);
   auto reader = RingReader::open(path.string(), ::geteuid());
   ASSERT_TRUE(reader.ok());
   ASSERT_TRUE(reader->poll(visitor).ok());
   fs::remove(path);
-  if (std::getenv("HOTLAP_UPDATE_GOLDEN") != nullptr) {  // NOLINT(concurrency-mt-unsafe)
-    fs::create_directories(golden_folder());
-    std::ofstream(golden, std::ios::binary) << written;
-    std::ofstream(golden_lines) << lines;
-  }
   EXPECT_EQ(reader->run_id(), "01J0000000000000000000TEST");
-  EXPECT_EQ(lines, content_of(golden_lines));
-  EXPECT_TRUE(written == content_of(golden)) << "the ring's bytes differ from " << golden;
+  test::expect_golden(kGolden / format("{}.txt", golden.name), lines);
+  test::expect_golden(kGolden / format("{}.bin", golden.name), written);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, WireGolden, ::testing::Values(GoldenCase{"plain", false}, GoldenCase{"wrapped", true}),

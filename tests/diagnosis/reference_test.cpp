@@ -3,10 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "analysis/engine.h"
 #include "analysis/registry.h"
@@ -14,6 +11,7 @@
 #include "base/json_reader.h"
 #include "rules/registry.h"
 #include "support/fake_job.h"
+#include "support/golden.h"
 #include "view/analyze.h"
 #include "view/previous_run.h"
 #include "view/verdict_text.h"
@@ -23,13 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 const fs::path kReference = fs::path(HOTLAP_SOURCE_DIR) / "docs/reference";
-
-std::string read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 std::string rules_reference() {
   std::string text =
@@ -60,14 +51,7 @@ std::string rules_reference() {
   return text;
 }
 
-TEST(RulesReference, IsWhatTheSpecsSay) {
-  const std::string text = rules_reference();
-  if (std::getenv("HOTLAP_UPDATE_GOLDEN") != nullptr) {  // NOLINT(concurrency-mt-unsafe): one thread
-    std::ofstream(kReference / "rules.md", std::ios::binary) << text;
-    return;
-  }
-  EXPECT_EQ(read(kReference / "rules.md"), text) << "HOTLAP_UPDATE_GOLDEN=1 rewrites docs/reference/rules.md";
-}
+TEST(RulesReference, IsWhatTheSpecsSay) { test::expect_golden(kReference / "rules.md", rules_reference()); }
 
 bool has_type(const JsonValue& value, const std::string& type) {
   if (type == "null") return value.is_null();
@@ -132,7 +116,7 @@ void expect_answer_valid(const FakeJob& job, const RunInfo& run, bool with_extra
     before.mean_ms *= 2;
     d.previous = compare_runs(before, steps_of(d)).value();
   }
-  const auto schema = JsonDocument::parse(read(kReference / "analyze-schema.json"));
+  const auto schema = JsonDocument::parse(test::file_text(kReference / "analyze-schema.json"));
   ASSERT_TRUE(schema.ok());
   const auto answer = JsonDocument::parse(to_json(d));
   ASSERT_TRUE(answer.ok());

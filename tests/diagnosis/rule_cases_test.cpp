@@ -4,17 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "analysis/registry.h"
 #include "base/json_reader.h"
 #include "base/json_writer.h"
 #include "rules/engine.h"
 #include "rules/registry.h"
+#include "short_lines.h"
+#include "support/golden.h"
+#include "view/analyze.h"
 
 namespace hotlap {
 namespace {
@@ -22,13 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kCases = fs::path(HOTLAP_SOURCE_DIR) / "tests/cases/rules";
-
-std::string read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 // Kinds and fields must be those of the analyzers' schemas: a typing mistake would make every near miss pass.
 std::string_view known_kind(const std::string& kind, const std::vector<std::string>& fields) {
@@ -136,7 +129,8 @@ TEST_P(RuleCase, GivesWhatIsExpected) {
     if (spec->id == rule || rule == "together") rules.push_back(spec);
   }
   ASSERT_FALSE(rules.empty()) << rule << " is no rule";
-  const RulesOutcome outcome = run_rules(rules, facts_from(read(folder / "facts.json")), {});
+  const FactTable facts = facts_from(test::file_text(folder / "facts.json"));
+  const RulesOutcome outcome = run_rules(rules, facts, {});
   EXPECT_TRUE(outcome.errors.empty());
   for (const Finding& finding : outcome.findings) {
     EXPECT_FALSE(finding.cause.empty());
@@ -145,12 +139,8 @@ TEST_P(RuleCase, GivesWhatIsExpected) {
       EXPECT_LE(advice.step_ms_low.value_or(0), advice.step_ms_high.value_or(0));
     }
   }
-  const std::string text = outcome_text(outcome);
-  if (std::getenv("HOTLAP_UPDATE_GOLDEN") != nullptr) {  // NOLINT(concurrency-mt-unsafe): one thread
-    std::ofstream(folder / "expected.json", std::ios::binary) << text;
-    return;
-  }
-  EXPECT_EQ(read(folder / "expected.json"), text);
+  test::expect_golden(folder / "expected.json", outcome_text(outcome));
+  expect_short_lines(verdict_text(make_document({}, facts, outcome)));
   const std::string name = folder.filename().string();
   const bool must_fire = name.starts_with("fires");
   const bool must_not = name.starts_with("near-miss") || name.starts_with("missing-data");

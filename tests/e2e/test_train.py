@@ -10,7 +10,8 @@ import pytest
 
 HOTLAP = os.environ["HOTLAP"]
 SOURCE = os.environ["HOTLAP_SOURCE_DIR"]
-SCHEMA = json.load(open(os.path.join(SOURCE, "docs/reference/analyze-schema.json"), encoding="utf-8"))
+with open(os.path.join(SOURCE, "docs/reference/analyze-schema.json"), encoding="utf-8") as _file:
+    SCHEMA = json.load(_file)
 TRAIN = os.path.join(SOURCE, "examples/train_images.py")
 STEPS_PER_EPOCH = 10
 EPOCHS = 5
@@ -24,8 +25,8 @@ def train_command(num_workers: int, blur_passes: int = 60) -> list:
 def run(home, *arguments, **settings):
     environment = {**os.environ, "HOTLAP_HOME": str(home)}
     environment.pop("PYTHONPATH", None)
-    return subprocess.run([HOTLAP, *arguments], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=240, **settings)
+    return subprocess.run([HOTLAP, *arguments], env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=240, **settings)
 
 
 def without_speed(text: str) -> str:

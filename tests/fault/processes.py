@@ -20,7 +20,8 @@ class Home:
         self.runtime = self.folder / "runtime"
         self.runtime.mkdir(mode=0o700, exist_ok=True)
         self.home = self.folder / "home"
-        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("HOTLAP", "SLURM", "RANK", "OMPI"))}
+        foreign = ("HOTLAP", "SLURM", "RANK", "OMPI")
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
         self.environment.update(HOTLAP_HOME=str(self.home), XDG_RUNTIME_DIR=str(self.runtime))
 
     def words(self, *job, flags=()):
@@ -31,8 +32,8 @@ class Home:
 
     def run(self, *job, flags=(), **options):
         options.setdefault("timeout", GIVE_UP_S)
-        return subprocess.run(self.words(*job, flags=flags), env=self.environment, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, check=False, **options)
+        return subprocess.run(self.words(*job, flags=flags), env=self.environment, capture_output=True,
+                              text=True, check=False, **options)
 
     def runs(self):
         return sorted((self.home / "runs").iterdir()) if (self.home / "runs").exists() else []

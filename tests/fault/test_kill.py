@@ -1,5 +1,5 @@
-"""`kill -9` of each of our processes and of the job, at random moments: the job's result is untouched, every file opens,
-and at most the last second is missing. HOTLAP_KILLS sets how many (make proof: 200)."""
+"""`kill -9` of each of our processes and of the job, at random moments: the job's result is untouched, every file
+opens, and at most the last second is missing. HOTLAP_KILLS sets how many (make proof: 200)."""
 import json
 import os
 import random

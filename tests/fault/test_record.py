@@ -8,7 +8,7 @@ from processes import GIVE_UP_S, HOTLAP, part_of, shown, wait_for
 
 
 def hotlap(home, *words):
-    return subprocess.run([HOTLAP, *words], env=home.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    return subprocess.run([HOTLAP, *words], env=home.environment, capture_output=True, text=True,
                           check=False, timeout=GIVE_UP_S)
 
 

@@ -154,7 +154,8 @@ def test_in_the_background_and_killed_by_the_shell(shell, home):
 
 
 def test_raw_mode_and_input_are_the_jobs(shell):
-    run(shell, 'import sys, tty\ntty.setraw(0)\nprint("rea" + "dy")\nprint([sys.stdin.buffer.raw.read(1) for _ in "123"])')
+    run(shell, 'import sys, tty\ntty.setraw(0)\nprint("rea" + "dy")\n'
+               'print([sys.stdin.buffer.raw.read(1) for _ in "123"])')
     shell.see("ready")
     shell.type("\x03\x1aq")
     shell.see(re.escape(r"[b'\x03', b'\x1a', b'q']"))

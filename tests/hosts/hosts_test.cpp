@@ -3,11 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -16,6 +13,7 @@
 #include "collect/registry.h"
 #include "support/capture_sink.h"
 #include "support/fake_host.h"
+#include "support/golden.h"
 
 namespace hotlap::test {
 namespace {
@@ -23,24 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kHosts = fs::path(HOTLAP_SOURCE_DIR) / "tests/hosts";
-
-std::string read_file(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-bool updates_golden() { return std::getenv("HOTLAP_UPDATE_GOLDEN") != nullptr; }  // NOLINT(concurrency-mt-unsafe)
-
-void expect_golden(const fs::path& path, const std::string& text) {
-  if (updates_golden()) {
-    std::ofstream(path, std::ios::binary) << text;
-    return;
-  }
-  EXPECT_EQ(read_file(path), text) << path
-                                   << " differs; HOTLAP_UPDATE_GOLDEN=1 rewrites it: read the change before it is kept";
-}
 
 std::vector<std::string> host_names() {
   std::vector<std::string> names;

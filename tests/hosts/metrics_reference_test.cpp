@@ -1,15 +1,13 @@
 // docs/reference/metrics.md is made from the collectors' specs. HOTLAP_UPDATE_GOLDEN=1 rewrites it.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "base/format.h"
 #include "base/text.h"
 #include "collect/registry.h"
+#include "support/golden.h"
 
 namespace hotlap {
 namespace {
@@ -69,17 +67,7 @@ std::string reference() {
 }
 
 TEST(MetricsReference, IsWhatTheSpecsSay) {
-  const auto path = std::filesystem::path(HOTLAP_SOURCE_DIR) / "docs/reference/metrics.md";
-  const std::string text = reference();
-  if (std::getenv("HOTLAP_UPDATE_GOLDEN") != nullptr) {  // NOLINT(concurrency-mt-unsafe): one thread
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << text;
-    return;
-  }
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream stored;
-  stored << in.rdbuf();
-  EXPECT_EQ(stored.str(), text) << "HOTLAP_UPDATE_GOLDEN=1 rewrites docs/reference/metrics.md";
+  test::expect_golden(std::filesystem::path(HOTLAP_SOURCE_DIR) / "docs/reference/metrics.md", reference());
 }
 
 }  // namespace

@@ -1,14 +1,12 @@
 // docs/reference/losses.md is made from the table of counters. HOTLAP_UPDATE_GOLDEN=1 rewrites it.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "base/format.h"
 #include "model/losses.h"
+#include "support/golden.h"
 
 namespace hotlap {
 namespace {
@@ -35,17 +33,7 @@ std::string reference() {
 }
 
 TEST(LossesReference, IsWhatTheTableSays) {
-  const auto path = std::filesystem::path(HOTLAP_SOURCE_DIR) / "docs/reference/losses.md";
-  const std::string text = reference();
-  if (std::getenv("HOTLAP_UPDATE_GOLDEN") != nullptr) {  // NOLINT(concurrency-mt-unsafe): one thread
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << text;
-    return;
-  }
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream stored;
-  stored << in.rdbuf();
-  EXPECT_EQ(stored.str(), text) << "HOTLAP_UPDATE_GOLDEN=1 rewrites docs/reference/losses.md";
+  test::expect_golden(std::filesystem::path(HOTLAP_SOURCE_DIR) / "docs/reference/losses.md", reference());
 }
 
 }  // namespace

@@ -17,8 +17,9 @@ def main() -> int:
     folder = pathlib.Path(os.environ["HOTLAP_HOME"], "runs", run_id)
     folder.mkdir(mode=0o700, parents=True)
     info = {
-        "schema": 1, "id": run_id, "name": "toy", "status": "finished", "command": ["python", "toy.py"], "script": "toy.py",
-        "working_directory": "/work", "node": "some-node", "hotlap_version": "0.1.0", "start_wall_ns": f"{START_S}000000000",
+        "schema": 1, "id": run_id, "name": "toy", "status": "finished", "command": ["python", "toy.py"],
+        "script": "toy.py", "working_directory": "/work", "node": "some-node", "hotlap_version": "0.1.0",
+        "start_wall_ns": f"{START_S}000000000",
         "end_wall_ns": f"{START_S + 90}000000000", "interval_ns": "500000000", "exit_code": 0, "exit_signal": None,
         "job_pid": 0, "attempt": 1, "join_keys": {}, "environment": {}, "price": None,
     }
