@@ -178,12 +178,10 @@ StepBuilder::Parts StepBuilder::take_parts(Process& process, std::int64_t start_
   for (const Span& span : process.pending) {
     if (span.start_ns >= end_ns) {
       later.push_back(span);
-    } else if (!is_of_evaluation(span)) {
-      if (span.start_ns >= start_ns) {
-        parts.push_back(span);
-      } else if (span.kind != SpanKind::kEvaluation) {
-        ++counts_.spans_outside;
-      }
+    } else if (!is_of_evaluation(span) && span.start_ns >= start_ns) {
+      // What began before the step, and in none before it, is work between steps. It is no loss: it stays recorded,
+      // and happens in every run that warms up or validates.
+      parts.push_back(span);
     }
   }
   process.pending = std::move(later);

@@ -44,7 +44,6 @@ class StepBuilder {
   struct Counts {
     std::uint64_t spans_refused = 0;  // a bound was reached
     std::uint64_t steps_damaged = 0;  // without an end
-    std::uint64_t spans_outside = 0;  // belonged to no step
   };
   const Counts& counts() const { return counts_; }
 
