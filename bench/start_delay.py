@@ -3,8 +3,8 @@
 
     bench/start_delay.py [PROGRAM] [RUNS]      target: start < 50 ms later
 
-The job is date(1): it prints the time at which it runs. Started directly and under us in turn, so that both see the same
-machine.
+The job is date(1): it prints the time at which it runs. Started directly and under us in turn, so that both see the
+same machine.
 """
 import os
 import statistics
@@ -41,8 +41,9 @@ def main():
     print("|---|---|---|---|")
     for name, values in taken.items():
         starts = sorted(t[0] for t in values)
-        print("| %s | %.2f (%.2f) | %.2f | %.1f |" % (name, statistics.median(starts), starts[int(0.9 * len(starts))],
-                                                      statistics.median(starts) - base, statistics.median(t[1] for t in values)))
+        start_ms, whole_ms = statistics.median(starts), statistics.median(t[1] for t in values)
+        print("| %s | %.2f (%.2f) | %.2f | %.1f |" % (name, start_ms, starts[int(0.9 * len(starts))], start_ms - base,
+                                                      whole_ms))
     print("first run of a new version (writes the hook's files): %.1f ms later" % (first - base))
     delay = statistics.median(t[0] for t in taken["hotlap run"]) - base
     return 0 if delay < TARGET_MS else 1

@@ -128,6 +128,6 @@ def attach() -> bool:
     try:
         from hotlap import _hook
 
-        return _hook.attach()
+        return bool(_hook.attach())
     except Exception:
         return False

@@ -6,6 +6,10 @@ millisecond. Environment (set by `hotlap run`): HOTLAP_RING_DIR, the private fol
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # nothing is imported for it at run time, and annotations stay text
+    from typing import Any, Optional, Set
+
 # Module that gets imported -> adapter in this package that attaches to it.
 ADAPTERS = {
     "torch": "hotlap._torch",
@@ -16,12 +20,12 @@ ADAPTERS = {
 }
 
 
-def wanted():
+def wanted() -> bool:
     environ = os.environ
     return bool(environ.get("HOTLAP_RING_DIR")) and environ.get("HOTLAP") != "0"
 
 
-def start_ticks():
+def start_ticks() -> int:
     """Field 22 of /proc/self/stat: tells apart two processes that had the same pid."""
     fd = os.open("/proc/self/stat", os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -30,11 +34,11 @@ def start_ticks():
         os.close(fd)
 
 
-def ring_base():
+def ring_base() -> str:
     return "%s/%d-%d" % (os.environ["HOTLAP_RING_DIR"], os.getpid(), start_ticks())
 
 
-def ring_folder_fault(folder):
+def ring_folder_fault(folder: str) -> "Optional[str]":
     """Why the ring folder cannot be used, or None."""
     try:
         found = os.lstat(folder)
@@ -49,7 +53,7 @@ def ring_folder_fault(folder):
     return None
 
 
-def say_off(code, detail):
+def say_off(code: str, detail: object) -> None:
     """Leaves `<pid>-<start>.off` with the reason for the recorder; silent when even that fails."""
     try:
         fd = os.open(ring_base() + ".off", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -61,7 +65,7 @@ def say_off(code, detail):
         pass
 
 
-def start(package):
+def start(package: str) -> None:
     """Once per process (its callers see to that). `package` is the folder of the hotlap package."""
     if not wanted():
         return
@@ -76,7 +80,7 @@ def start(package):
     sys.meta_path.insert(0, Finder(package))
 
 
-def adapter_call(adapter, function, *arguments):
+def adapter_call(adapter: str, function: str, *arguments: object) -> None:
     """Calls a function of an adapter, if it has it. Never raises."""
     try:
         __import__(adapter)
@@ -90,12 +94,12 @@ def adapter_call(adapter, function, *arguments):
 class Finder:
     """First on sys.meta_path: lets the other finders find a module and attaches once it has been executed."""
 
-    def __init__(self, package):
+    def __init__(self, package: str) -> None:
         self.package = package
         self.adapters = dict(ADAPTERS)
-        self.asking = set()
+        self.asking: Set[str] = set()
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: object = None, target: object = None) -> "Any":
         if name == "hotlap":
             return self.find_own(path)
         if name not in self.adapters or name in self.asking:
@@ -109,7 +113,7 @@ class Finder:
             spec.loader = Loader(spec.loader, name, self)
         return spec
 
-    def ask_others(self, name, path, target):
+    def ask_others(self, name: str, path: object, target: object) -> "Any":
         for finder in list(sys.meta_path):
             find = getattr(finder, "find_spec", None)
             if finder is self or find is None:
@@ -119,7 +123,7 @@ class Finder:
                 return spec
         return None
 
-    def find_own(self, path):
+    def find_own(self, path: object) -> "Any":
         """This package under its name, unless the program has another module called hotlap: that one goes first."""
         found = self.ask_others("hotlap", path, None)
         if found is not None:
@@ -135,16 +139,16 @@ class Finder:
 class Loader:
     """Executes a module with its own loader, which the module also sees as its loader."""
 
-    def __init__(self, loader, name, finder):
+    def __init__(self, loader: "Any", name: str, finder: Finder) -> None:
         self.loader, self.name, self.finder = loader, name, finder
 
-    def __getattr__(self, attribute):
+    def __getattr__(self, attribute: str) -> "Any":
         return getattr(self.loader, attribute)
 
-    def create_module(self, spec):
+    def create_module(self, spec: object) -> "Any":
         return self.loader.create_module(spec)
 
-    def exec_module(self, module):
+    def exec_module(self, module: "Any") -> None:
         module.__loader__ = module.__spec__.loader = self.loader
         adapter = self.finder.adapters.pop(self.name, None)
         if adapter is not None:
@@ -154,13 +158,13 @@ class Loader:
         except BaseException as error:
             if adapter is not None:
                 self.finder.adapters[self.name] = adapter
-            error.__traceback__ = error.__traceback__.tb_next  # as if this frame were not there
+            error.__traceback__ = error.__traceback__.tb_next  # type: ignore[union-attr]  # as if this frame were not there
             raise
         if adapter is not None:
             adapter_call(adapter, "attach", module)
 
 
-def installed():
+def installed() -> "Any":
     for finder in sys.meta_path:
         if type(finder).__name__ == "Finder" and hasattr(finder, "adapters") and hasattr(finder, "find_own"):
             return finder

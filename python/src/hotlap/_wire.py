@@ -3,10 +3,19 @@
 The first half is the writer (the hook's hot path), the second half a reader for tests and diagnosis. Standard library
 only; nothing here starts a thread or takes a lock.
 """
+from __future__ import annotations
+
 import mmap
 import os
 import struct
 from zlib import crc32
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # nothing is imported for it at run time
+    from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+    Record = Dict[str, Any]
+    Place = Tuple[int, int, int, int, int, int]  # role, rank, local_rank, world_size, worker_id, attempt
 
 MAGIC = b"HOTLAPRG"
 LAYOUT_VERSION = 1
@@ -52,16 +61,17 @@ pack_span_raw = _SPAN.pack
 pack_frame_head = _FRAME.pack
 
 
-def pack_span(kind, start, duration, thread, name, step, a, b, flags=0):
+def pack_span(kind: int, start: int, duration: int, thread: int, name: int, step: int, a: int, b: int,
+              flags: int = 0) -> bytes:
     return pack_span_raw(1, flags, 56, kind, 0, start, duration, thread, name, step, a, b)
 
 
-def _padded(head, text):
+def _padded(head: bytes, text: bytes) -> bytes:
     record = head + text
     return record + bytes(-len(record) % 8)
 
 
-def _cut(text, limit):
+def _cut(text: str, limit: int) -> bytes:
     """At most `limit` bytes of UTF-8, cut between characters."""
     raw = text.encode("utf-8", "replace")
     if len(raw) <= limit:
@@ -69,12 +79,12 @@ def _cut(text, limit):
     return raw[:limit].decode("utf-8", "ignore").encode("utf-8")
 
 
-def pack_name(number, text):
+def pack_name(number: int, text: str) -> bytes:
     raw = _cut(text, 1024)
     return _padded(_NAME.pack(2, 0, (16 + len(raw) + 7) & -8, number, len(raw)), raw)
 
 
-def pack_info(t, key, json_text):
+def pack_info(t: int, key: str, json_text: str) -> Optional[bytes]:
     """The record, or None when the JSON is too long to be kept whole."""
     raw_key, raw = _cut(key, 256), json_text.encode("utf-8", "replace")
     if len(raw) > 16384:
@@ -82,19 +92,20 @@ def pack_info(t, key, json_text):
     return _padded(_INFO.pack(3, 0, (16 + len(raw_key) + len(raw) + 7) & -8, len(raw_key), len(raw), t), raw_key + raw)
 
 
-def pack_count(name, t, value, step):
+def pack_count(name: int, t: int, value: float, step: int) -> bytes:
     return _COUNT.pack(4, 0, 32, name, t, value, step)
 
 
-def pack_phase(t, phase, step):
+def pack_phase(t: int, phase: int, step: int) -> bytes:
     return _PHASE.pack(5, 0, 24, phase, t, step)
 
 
-def pack_process(t, role, rank, local_rank, world_size, worker_id, attempt, pid, parent_pid):
+def pack_process(t: int, role: int, rank: int, local_rank: int, world_size: int, worker_id: int, attempt: int, pid: int,
+                 parent_pid: int) -> bytes:
     return _PROCESS.pack(6, 0, 48, role, t, rank, local_rank, world_size, worker_id, attempt, pid, parent_pid, 0)
 
 
-def pack_end(t, reason):
+def pack_end(t: int, reason: int) -> bytes:
     return _END.pack(7, 0, 16, reason, t)
 
 
@@ -103,7 +114,8 @@ class RingWriter:
 
     __slots__ = ("path", "words", "signed", "data_bytes", "_map", "_head", "_tail", "_sequence")
 
-    def __init__(self, path, data_bytes, uid, pid, start_ticks, parent_pid, mono_ns, boot_ns, run_id, place):
+    def __init__(self, path: str, data_bytes: int, uid: int, pid: int, start_ticks: int, parent_pid: int, mono_ns: int,
+                 boot_ns: int, run_id: str, place: Place) -> None:
         """`place` = (role, rank, local_rank, world_size, worker_id, attempt). Raises OSError."""
         unfinished = path + ".new"
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -128,11 +140,11 @@ class RingWriter:
         self._head = self._tail = self._sequence = 0
         os.rename(unfinished, path)
 
-    def set_place(self, place):
+    def set_place(self, place: Place) -> None:
         """Role, rank, … in page 0 (the PROCESS record says when it changed)."""
         self._map[96:120] = struct.pack("<iiiiii", *place)
 
-    def write(self, payload, records):
+    def write(self, payload: bytes, records: int) -> bool:
         """Publishes one frame; False (and counted) when there is no room for it."""
         words = self.words
         size = len(payload) + 16
@@ -167,7 +179,7 @@ class RingWriter:
 class Ring:
     """A ring as it is now, unread frames decoded. Raises ValueError when it is none; never writes to the file."""
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         with open(path, "rb") as file:
             self.content = file.read()
         if len(self.content) < PAGE_BYTES or self.content[:8] != MAGIC:
@@ -189,7 +201,7 @@ class Ring:
         self.records = list(self._records())
         self.names = {r["id"]: r["text"] for r in self.records if r["type"] == "name"}
 
-    def _frames(self):
+    def _frames(self) -> Iterator[bytes]:
         position = self.tail
         while position < self.head:
             offset = position % self.data_bytes
@@ -205,7 +217,7 @@ class Ring:
             yield payload
             position += (size + 23) & -8
 
-    def _records(self):
+    def _records(self) -> Iterator[Record]:
         for payload in self._frames():
             offset = 0
             while offset < len(payload):
@@ -213,18 +225,18 @@ class Ring:
                 yield _decode(payload[offset:offset + size])
                 offset += size
 
-    def spans(self, kind):
+    def spans(self, kind: int) -> List[Record]:
         return [r for r in self.records if r["type"] == "span" and r["kind"] == kind]
 
-    def infos(self):
+    def infos(self) -> Dict[str, str]:
         return {r["key"]: r["json"] for r in self.records if r["type"] == "info"}
 
-    def lines(self):
+    def lines(self) -> str:
         """As src/wire/ring_text.h writes them."""
         return "".join(_line(r) + "\n" for r in self.records)
 
 
-def _decode(raw):
+def _decode(raw: bytes) -> Record:
     kind = raw[0]
     if kind == 1:
         _, flags, _, span, _, start, duration, thread, name, step, a, b = _SPAN.unpack_from(raw)
@@ -267,5 +279,5 @@ _LINES = {
 }
 
 
-def _line(record):
+def _line(record: Record) -> str:
     return _LINES[record["type"]].format(**record)

@@ -6,7 +6,7 @@ runs in every Python process of a job.
 import sys
 
 
-def _start():
+def _start() -> None:
     here = __file__[:-len("/sitecustomize.py")]
     while here in sys.path:
         sys.path.remove(here)  # child processes find it by PYTHONPATH

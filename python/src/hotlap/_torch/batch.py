@@ -1,10 +1,15 @@
 """How much a batch holds: samples, bytes, tokens, as far as its plain tensors and arrays show it. -1 is unknown."""
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # nothing is imported for it at run time
+    from typing import Any, Optional, Tuple
 
 ITEMS_MAX = 64
 TOKEN_KEYS = ("input_ids", "tokens", "src_tokens", "decoder_input_ids")
 
 
-def mapping_of(item):
+def mapping_of(item: object) -> Any:
     """A dict, or what a dict-like batch (Transformers' BatchEncoding) keeps its items in."""
     if isinstance(item, dict):
         return item
@@ -12,7 +17,7 @@ def mapping_of(item):
     return data if type(data) is dict else None
 
 
-def samples_of(batch, tensor_type, batch_size, depth=0):
+def samples_of(batch: Any, tensor_type: Any, batch_size: Optional[int], depth: int = 0) -> int:
     if type(batch) is tensor_type:
         return batch.shape[0] if batch.dim() else 1
     if isinstance(batch, (list, tuple)):
@@ -36,7 +41,7 @@ def samples_of(batch, tensor_type, batch_size, depth=0):
     return -1
 
 
-def content_of(batch, tensor_type, strided):
+def content_of(batch: Any, tensor_type: Any, strided: object) -> Tuple[int, int]:
     """(bytes, tokens). `strided`: torch.strided, the layout whose size is known."""
     if type(batch) in (list, tuple) and len(batch) <= 4:  # the common case: (inputs, targets)
         size = 0
