@@ -16,7 +16,7 @@ JOBS ?= $(shell nproc)
 # tools/setup.sh takes a fraction of a second when nothing is missing.
 say = @printf '\n== %s\n' "$(1)"
 
-.PHONY: help demo test proof test-frameworks install dist check setup release dev clean
+.PHONY: help demo test sanitize proof test-frameworks install dist check setup release dev clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -44,6 +44,10 @@ demo: release ## record a PyTorch job, name what holds it back, take the advice,
 test: dev ## build and run every test but the long proofs
 	$(call say,running the tests)
 	@ctest --preset dev -LE 'proof|frameworks' -j $(JOBS) $(CTEST_ARGS)
+
+sanitize: setup ## the fast tests under the address and undefined-behaviour sanitizers
+	$(call say,building and running the fast tests under the address sanitizer)
+	@tools/check.sh sanitize asan
 
 check: ## format, lints, layers, headers, Python types (tools/check.sh lint and tidy)
 	@tools/setup.sh --developer
