@@ -127,6 +127,7 @@ enum class HookPart : std::uint64_t {
   kPhases = 1 << 3,         // forward, backward, optimizer
   kWorkerParts = 1 << 4,    // fetch and collate apart
   kEachStepFlush = 1 << 5,  // records leave in larger lots
+  kEachDetail = 1 << 6,     // small steps: parts are seen in some of the steps, not in each
 };
 
 // Append only, like the layouts below.

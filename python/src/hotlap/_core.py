@@ -1,32 +1,36 @@
 """What the adapters see becomes steps, waits, phases and epochs: the state machine of the training thread.
 
-Adapters only append tuples to `events` (cheap, any thread) and call tick() at the end of a step or a wait; drain() then
-works them off in order. A step ends with the optimizer: a group of optimizer.step() calls in which none appears twice
-(two optimizers that take turns in one iteration are one step; gradient accumulation is one step because backward does
-not count). Programs that call hotlap.step() decide for themselves; where no optimizer was made, a batch of the loader
-is a step.
+Adapters only append tuples to `events` (cheap, any thread; _events.py) and call tick() at the end of a step or a wait;
+drain() then works them off in order, the usual ones by a short cut (_usual.py). A step ends with the optimizer: a group
+of optimizer.step() calls in which none appears twice (two optimizers that take turns in one iteration are one step;
+gradient accumulation is one step because backward does not count). Programs that call hotlap.step() decide for
+themselves; where no optimizer was made, a batch of the loader is a step.
 """
 import sys
 import time
 from _thread import allocate_lock, get_ident
 
-from hotlap import _place, _wire
-from hotlap._shadow import Governor, Shadow
+from hotlap import _place, _usual, _wire
+from hotlap._events import (
+    BATCH_EVENTS,
+    EAGER_STEPS,
+    EVENTS_MAX,
+    GRAD,
+    IDLE_NS,
+    IN_OPTIMIZER,
+    OFF,
+    PARAMETERS,
+    SPAN,
+    TAKEN_OVER,
+    TRAINING,
+)
+from hotlap._rest import Rest
+from hotlap._shadow import Cost, Governor, Shadow
 
 now = time.monotonic_ns
 cpu_now = time.thread_time_ns
-# How sure an event makes us that its thread is the one that trains.
-BY_WAIT, BY_FORWARD, BY_UPDATE = 1, 2, 3
-# Events: (code, start, end, …).
-WAITED, EXHAUSTED, FORWARD, BACKWARD, OPTIMIZER, PROGRAM_STEP, FETCHED, SPAN, COUNT, ITERATOR, TAKEN_OVER = range(11)
-# Bits of FORWARD: the module's own flag, gradients on, it has parameters, called by an optimizer's closure.
-TRAINING, GRAD, PARAMETERS, IN_OPTIMIZER = 1, 2, 4, 8
-BUSY, OFF = 1, 2           # of `busy`
-EVENT_NS = 700             # what an adapter's wrapper costs outside drain(), seen in a loop of small steps
-EVENTS_MAX = 4096
-BATCH_EVENTS = 512
-BATCH_NS = 2_000_000       # so long small steps gather once EACH_STEP_FLUSH is shed
-IDLE_NS = 200_000_000      # without steps events leave this often
+GATHER_NS = 20_000_000     # then small steps gather: our code comes into the caches once for all of them
+GATHER_SHED_NS = 200_000_000
 CANDIDATES_MAX = 1024      # batches without an optimizer step until we believe that none will come
 FORWARD_CALLS_MAX = 10_000
 QUIET_CALLS_MAX = 3        # without a loader: so many forwards in eval mode in a row are an evaluation
@@ -37,15 +41,20 @@ class Core:
     def __init__(self, recorder):
         self.recorder = recorder
         self.events = []        # always this object: adapters hold its append
+        self.probe = None       # an adapter's call around nothing, see Cost
         self.discovery = None   # the module adapter, told when the first steps are over
         self.at_end = []        # adapters' functions for an orderly end
         self.at_settle = []     # and for when the first steps are over
+        self.resting = False    # see _rest.py
+        self.index = 0
+        self.rest = Rest(self)
         self.handlers = [self.waited, self.exhausted, self.forward, self.backward, self.optimizer, self.program_step,
                          self.fetched, self.other_span, self.count, self.iterator, self.taken_over]
         self.reset()
 
     def reset(self, child=False):
         """`child`: as after fork."""
+        self.rest.reset()
         self.started_ns = now()
         self.events.clear()
         self.lock = allocate_lock()
@@ -74,8 +83,7 @@ class Core:
         self.train_loader = None
         self.last_wait_step = -10
         self.samples = self.tokens = -1
-        self.forward_start = None
-        self.forward_ns = self.forward_calls = 0
+        self.forget_forward()
         self.forwards = self.forwards_ever = 0
         self.backwards = self.backwards_ever = 0
         self.after_backward_ns = self.gap_end_ns = 0
@@ -86,12 +94,18 @@ class Core:
         self.phase = _wire.PHASE_INITIALISATION
         self.last_event_ns = self.last_drain_ns = 0
         self.own_ns = 0         # our time since the last HOOK span
+        self.cost = Cost(self.probe)
         self.steps_since = self.step_ns_since = 0
         self.loader_unknown_said = False
         self.settled = False
         self.governor = Governor()
         self.shadow = None if child else Shadow.from_environment()
         self.shed = 0
+        self.gather_ns = 0      # a tick drains when the last one is so long ago
+        self.content = None     # (id, (samples, bytes, tokens)) of the batch that next() is just making
+
+    def set_probe(self, probe):
+        self.probe = self.cost.probe = probe
 
     # ---- called by adapters as things happen ----
 
@@ -119,8 +133,7 @@ class Core:
 
     def tick(self, t):
         """After an optimizer step or a wait."""
-        if not self.shed & _wire.PART_EACH_STEP_FLUSH or t - self.last_drain_ns >= BATCH_NS or (
-                len(self.events) >= BATCH_EVENTS):
+        if t - self.last_drain_ns >= self.gather_ns or len(self.events) >= BATCH_EVENTS:
             self.drain()
 
     def note(self, event):
@@ -144,22 +157,41 @@ class Core:
             return
         try:
             began = cpu_now()  # of this thread: being preempted is not our doing
-            events = self.events
+            cost, events = self.cost, self.events
+            here = get_ident() == self.thread
+            if here:
+                cost.measure()
             batch = events[:]
             del events[:len(batch)]
-            handlers = self.handlers
-            for event in batch:
-                handlers[event[0]](event)
+            self.work_off(batch)
             recorder = self.recorder
             recorder.flush()
             if recorder.off:
                 self.busy |= OFF
-            self.last_drain_ns = now()
-            self.own_ns += cpu_now() - began + EVENT_NS * len(batch)
+            self.own_ns += cpu_now() - began + cost.clock_ns + cost.event_ns * len(batch)
+            self.last_drain_ns = t = now()
+            if self.shadow is not None and self.shadow.drained(self, t):
+                self.pending = None
+                self.forget_forward()
+            if here:
+                self.rest.turn()
         except Exception:
             self.recorder.failed()
         finally:
             lock.release()
+
+    def work_off(self, batch):
+        at, count, handlers = 0, len(batch), self.handlers
+        looked_at = -1
+        while at < count:
+            if self.index != looked_at and _usual.begins(self):
+                at = _usual.work_off(self, batch, at)
+                looked_at = self.index
+                continue
+            looked_at = self.index
+            event = batch[at]
+            handlers[event[0]](event)
+            at += 1
 
     # ---- waiting for data ----
 
@@ -182,14 +214,17 @@ class Core:
         self.forward_since_batch = False
         self.pending = start, end - start, samples, size, tokens, loader
         if depth >= 0:
-            self.recorder.count(self.recorder.name("loader.queue_depth"), depth, self.step_now(), start)
+            self.recorder.count(self.depth_name(), depth, self.step_now(), start)
+
+    def depth_name(self):
+        return self.recorder.name("loader.queue_depth")
 
     def taken_over(self, _):
         """A thread turned out to be the training one; what another one only waited for is not its own."""
         self.pending, self.unsure, self.batch_open, self.last_iterator = None, False, False, None
         self.candidates = []
         self.samples = self.tokens = -1
-        self.forward_start = None
+        self.forget_forward()
         self.last_wait_step = -10
         if not self.index:
             self.start_ns = None
@@ -334,8 +369,11 @@ class Core:
         start = self.forward_start
         if start is not None:
             self.span(_wire.FORWARD, start, self.forward_ns, 0, self.step_now(), self.forward_calls, -1)
-            self.forward_start = None
-            self.forward_ns = self.forward_calls = 0
+            self.forget_forward()
+
+    def forget_forward(self):
+        self.forward_start = None
+        self.forward_ns = self.forward_calls = 0
 
     def wait_before_forward(self, start):
         """No loader that we know brought this batch: the gap before forward is the wait (at most)."""
@@ -444,7 +482,7 @@ class Core:
         self.after_backward_ns = 0
         if skipped:
             self.skipped = True
-        elif own > 0 and not self.no_phases and not self.busy & OFF:
+        elif own > 0 and not (self.no_phases or self.resting or self.busy & OFF):
             self.span(_wire.OPTIMIZER, end - own, own, 0, self.index, -1, -1)
         if self.source == _wire.STEP_BY_OPTIMIZER:
             self.optimizer_group(key, end)
@@ -549,8 +587,10 @@ class Core:
             self.account(index, start, shed)
         if not self.settled and index >= DISCOVERY_STEPS:
             self.settle()
-        if self.shadow is not None and self.shadow.step(self, end):
-            self.pending, self.forward_start = None, None
+        self.publish(index, end)
+
+    def publish(self, index, end):
+        """The step that ended last, in page 0; and whether the recorder wants something."""
         ring = self.recorder.ring
         if ring is not None:
             signed = ring.signed
@@ -568,11 +608,19 @@ class Core:
             self.span(_wire.HOOK, start, own, 0, index, shed, self.steps_since)
             self.shed = self.governor.step(shed, own, self.step_ns_since, self.steps_since)
             self.no_phases = bool(self.shed & _wire.PART_PHASES)
+        self.choose_pace()
         self.own_ns = self.steps_since = self.step_ns_since = 0
         ring = recorder.ring
         if ring is not None:
             ring.signed[_wire.LIVE_OWN_TIME] = recorder.own_ns
             ring.signed[_wire.LIVE_SHED] = self.shed
+
+    def choose_pace(self):
+        """How long events may gather. Turns (_rest.py) end with a drain, so those of watching stay short."""
+        if self.index >= EAGER_STEPS:
+            late = self.shed & _wire.PART_EACH_STEP_FLUSH and (
+                self.resting or not self.shed & _wire.PART_EACH_DETAIL)
+            self.gather_ns = GATHER_SHED_NS if late else GATHER_NS
 
     def settle(self):
         """The first steps are over: roots are known, and so is the process group."""
@@ -639,7 +687,7 @@ class Core:
         if self.evaluating and not self.inference():
             self.end_evaluation()
         if self.shadow is not None:
-            self.shadow.close(self, end)
+            self.shadow.close(self, now())
         if not self.settled:
             self.settle()
         self.recorder.close(end)

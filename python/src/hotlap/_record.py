@@ -1,6 +1,7 @@
 """This process's records on their way into its ring: names, packing, one frame at a time, drop and count.
 
-Records are packed bytes in a bounded deque (its append is atomic, so any thread may add), and flush() makes one frame
+Records are packed bytes in a bounded deque (its append is atomic, so any thread may add; several spans may share an
+element), and flush() makes one frame
 of them; whoever finds the flush taken leaves his records to the other. The ring is opened with the first flush. After
 fork the child starts over with a ring of its own.
 """
@@ -16,7 +17,7 @@ from hotlap import _place, _start, _wire
 now = time.monotonic_ns
 RECORDS_MAX = 4096   # waiting for a flush; beyond it records are dropped and counted
 NAMES_MAX = 4096
-FRAME_RECORDS = 256
+FRAME_RECORDS = 256  # elements of the queue
 ERRORS_MAX = 50      # of our own; then the hook goes off in this process
 RING_BYTES_WORKER = 256 << 10
 KEPT = []            # rings of the parent process
@@ -62,17 +63,8 @@ class Recorder:
         self.append(_wire.pack_span(kind, start, duration, self.thread(), name, step, a, b, flags))
 
     def fetched(self, event, step):
-        """The spans of one batch made by a fetcher (see _torch/fetch.py)."""
-        _, start, end, cpu, size, collate, transforms = event
-        self.span(_wire.WORKER_BATCH, start, end - start, 0, step, cpu, size)
-        if collate is None:
-            return
-        collate_start, fetch_cpu, samples = collate
-        self.span(_wire.WORKER_FETCH, start, collate_start - start, 0, step, fetch_cpu, samples)
-        if transforms is not None:
-            transform_start, wall, transform_cpu, calls = transforms
-            self.span(_wire.WORKER_TRANSFORM, transform_start, wall, 0, step, transform_cpu, calls)
-        self.span(_wire.WORKER_COLLATE, collate_start, end - collate_start, 0, step, max(cpu - fetch_cpu, 0), samples)
+        """One batch made by a fetcher (see _torch/fetch.py)."""
+        self.append(_wire.pack_fetched(event, step, self.thread()))
 
     def count(self, name, value, step, t):
         self.append(_wire.pack_count(name, t, value, step))
@@ -147,19 +139,17 @@ class Recorder:
             payload = b"".join(records)
             if len(payload) > _wire.FRAME_PAYLOAD_MAX:
                 for record in records:  # a burst of long INFO records: one frame each
-                    self.said_again |= not ring.write(record, 1)
-            elif not ring.write(payload, len(records)):
+                    self.said_again |= not ring.write(record, _wire.records_in((record,)))
+            elif not ring.write(payload, _wire.records_in(records)):
                 self.said_again = True
             elif self.said_again:
                 self.said_again = False
                 queue.extendleft(reversed(self.said))  # names may have been lost in the drop
 
     def drop_oldest(self):
-        excess = len(self.queue) - RECORDS_MAX
-        for _ in range(excess):
-            self.queue.popleft()
+        dropped = [self.queue.popleft() for _ in range(len(self.queue) - RECORDS_MAX)]
         self.said_again = True
-        self.ring.words[_wire.LIVE_DROPPED] += excess
+        self.ring.words[_wire.LIVE_DROPPED] += _wire.records_in(dropped)
 
     def open(self):
         folder = os.environ.get("HOTLAP_RING_DIR", "")

@@ -12,7 +12,7 @@ from zlib import crc32
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # nothing is imported for it at run time
-    from typing import Any, Dict, Iterator, List, Optional, Tuple
+    from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
     Record = Dict[str, Any]
     Place = Tuple[int, int, int, int, int, int]  # role, rank, local_rank, world_size, worker_id, attempt
@@ -35,6 +35,7 @@ COMMAND_OFF, COMMAND_ON, COMMAND_PROFILE, COMMAND_PING = 1, 2, 3, 4
 ANSWER_DONE, ANSWER_UNKNOWN, ANSWER_UNSUPPORTED, ANSWER_FAILED = 0, 1, 2, 3
 PART_QUEUE_DEPTH, PART_BATCH_CONTENT, PART_GARBAGE, PART_PHASES, PART_WORKER_PARTS, PART_EACH_STEP_FLUSH = (
     1, 2, 4, 8, 16, 32)
+PART_EACH_DETAIL = 64
 
 # SpanKind of src/model/span.h.
 STEP, DATA_WAIT, FORWARD, BACKWARD, OPTIMIZER, CHECKPOINT, GARBAGE, COMPILE, EPOCH, EVALUATION = range(1, 11)
@@ -49,7 +50,10 @@ ROLE_OTHER, ROLE_MAIN, ROLE_RANK, ROLE_LOADER = 0, 1, 2, 3
 
 _IDENTITY = struct.Struct("<8sIIQIIQIIqq32siiiiii")
 _FRAME = struct.Struct("<IIQ")
-_SPAN = struct.Struct("<BBHHHqqIIqqq")
+SPAN_FIELDS = "BBHHHqqIIqqq"
+SPAN_BYTES = 56
+_SPAN = struct.Struct("<" + SPAN_FIELDS)
+_THREE_SPANS = struct.Struct("<" + 3 * SPAN_FIELDS)
 _NAME = struct.Struct("<BBHIH6x")
 _INFO = struct.Struct("<BBHHHq")
 _COUNT = struct.Struct("<BBHIqdq")
@@ -64,6 +68,29 @@ pack_frame_head = _FRAME.pack
 def pack_span(kind: int, start: int, duration: int, thread: int, name: int, step: int, a: int, b: int,
               flags: int = 0) -> bytes:
     return pack_span_raw(1, flags, 56, kind, 0, start, duration, thread, name, step, a, b)
+
+
+def pack_fetched(event: Tuple[Any, ...], step: int, thread: int) -> bytes:
+    """The spans of one batch made by a fetcher: (_, start, end, CPU, bytes, parts or None, transforms or None), parts:
+    (collate start, samples, CPU of the fetch, CPU of collate). CPU time is -1 where it was not asked for."""
+    _, start, end, cpu, size, parts, transforms = event
+    if parts is None:
+        return pack_span_raw(1, 0, 56, WORKER_BATCH, 0, start, end - start, thread, 0, step, cpu, size)
+    collate_start, samples, fetch_cpu, collate_cpu = parts
+    spans = _THREE_SPANS.pack(
+        1, 0, 56, WORKER_BATCH, 0, start, end - start, thread, 0, step, cpu, size,
+        1, 0, 56, WORKER_FETCH, 0, start, collate_start - start, thread, 0, step, fetch_cpu, samples,
+        1, 0, 56, WORKER_COLLATE, 0, collate_start, end - collate_start, thread, 0, step, collate_cpu, samples)
+    if transforms is None:
+        return spans
+    transform_start, wall, transform_cpu, calls = transforms
+    return spans + pack_span_raw(1, 0, 56, WORKER_TRANSFORM, 0, transform_start, wall, thread, 0, step, transform_cpu,
+                                 calls)
+
+
+def records_in(elements: Iterable[bytes]) -> int:
+    """How many records the elements hold: one each, but spans may follow each other in one."""
+    return sum(len(element) // SPAN_BYTES if element[0] == 1 else 1 for element in elements)
 
 
 def _padded(head: bytes, text: bytes) -> bytes:

@@ -9,6 +9,22 @@ ITEMS_MAX = 64
 TOKEN_KEYS = ("input_ids", "tokens", "src_tokens", "decoder_input_ids")
 
 
+def describe(batch: Any, tensor_type: Any, strided: object, batch_size: Optional[int],
+             with_content: bool) -> Tuple[int, int, int]:
+    """(samples, bytes, tokens)."""
+    if with_content and type(batch) in (list, tuple) and 0 < len(batch) <= 4:  # the common case: (inputs, targets)
+        size = 0
+        for item in batch:
+            if type(item) is not tensor_type or item.layout is not strided:
+                break
+            size += item.numel() * item.element_size()
+        else:
+            first = batch[0]
+            return first.shape[0] if first.dim() else 1, size, -1
+    samples = samples_of(batch, tensor_type, batch_size)
+    return (samples, *content_of(batch, tensor_type, strided)) if with_content else (samples, -1, -1)
+
+
 def mapping_of(item: object) -> Any:
     """A dict, or what a dict-like batch (Transformers' BatchEncoding) keeps its items in."""
     if isinstance(item, dict):
@@ -43,14 +59,6 @@ def samples_of(batch: Any, tensor_type: Any, batch_size: Optional[int], depth: i
 
 def content_of(batch: Any, tensor_type: Any, strided: object) -> Tuple[int, int]:
     """(bytes, tokens). `strided`: torch.strided, the layout whose size is known."""
-    if type(batch) in (list, tuple) and len(batch) <= 4:  # the common case: (inputs, targets)
-        size = 0
-        for item in batch:
-            if type(item) is not tensor_type or item.layout is not strided:
-                break
-            size += item.numel() * item.element_size()
-        else:
-            return size, -1
     size, tokens, seen, unknown = 0, -1, 0, False
     stack = [batch]
     while stack:

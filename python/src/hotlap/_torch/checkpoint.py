@@ -4,7 +4,7 @@ import os
 import time
 
 from hotlap import _wire
-from hotlap._core import OFF
+from hotlap._events import OFF
 
 now = time.monotonic_ns
 

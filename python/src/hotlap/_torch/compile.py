@@ -11,6 +11,7 @@ now = time.monotonic_ns
 def prepare():
     """Before torch._dynamo runs: it keeps nn.Module.__call__ as the plain one, so that must be it."""
     core = _hook.parts()[1]
+    core.rest.watch()
     if core.discovery is not None:
         core.discovery.end()
 
@@ -57,6 +58,7 @@ def wrap_compile(convert_frame, recorder, core, roots):
     @functools.wraps(plain_compile)
     def _compile(code, *args, **kwargs):
         roots.end(for_good=True)
+        core.rest.watch()
         start = now()
         try:
             return plain_compile(code, *args, **kwargs)

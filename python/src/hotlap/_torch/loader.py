@@ -5,7 +5,7 @@ import weakref
 from _thread import get_ident
 
 from hotlap import _wire
-from hotlap._core import BUSY, BY_WAIT, EXHAUSTED, IDLE_NS, ITERATOR, OFF, WAITED
+from hotlap._events import BUSY, BY_WAIT, EXHAUSTED, IDLE_NS, ITERATOR, OFF, WAITED
 from hotlap._torch import batch as content
 
 now = time.monotonic_ns
@@ -48,6 +48,13 @@ class Pass:
         self.loader, self.workers, self.start_ns, self.made_ns = loader, workers, start, start
         self.first_index, self.batches, self.last_ns, self.open = core.index, 0, start, True
 
+    def rests(self, core):
+        """Whether this batch need not be looked at."""
+        if get_ident() != core.thread:
+            return False
+        core.rest.batch()
+        return core.resting
+
     def close(self, core, end):
         if self.open:
             self.open = False
@@ -72,7 +79,8 @@ class Loaders:
         self.core.drain()  # the steps so far belong to what was before
         left = self.passes.get(loader)
         if left is not None:
-            left.close(self.core, left.last_ns)
+            left.close(self.core, max(left.last_ns, self.core.last_event_ns) if self.core.resting else left.last_ns)
+        self.core.rest.watch()  # a new pass may be an evaluation
         current = Pass(self.core, state, loader.num_workers, start)
         self.passes[loader] = current
         iterator._hotlap = current
@@ -97,6 +105,7 @@ def queue_depth(iterator):
 def attach_area(torch, recorder, core):
     dataloader = torch.utils.data.dataloader
     base = dataloader._BaseDataLoaderIter
+    base._hotlap = None  # of an iterator that was made before we came
     loaders = Loaders(recorder, core)
     core.at_end.append(loaders.close_all)
     wrap_init(base, loaders, recorder)
@@ -139,7 +148,7 @@ def wrap_reset(base, loaders, recorder):
         except BaseException as error:
             error.__traceback__ = error.__traceback__.tb_next
             raise
-        current = self.__dict__.get("_hotlap")
+        current = self._hotlap
         if current is not None and current.batches:
             try:
                 loaders.begin(self, loader, start)
@@ -157,14 +166,18 @@ def wrap_next(torch, base, recorder, core):
 
     def got(current, batch, start, end, depth, iterator):
         loader = current.loader
-        samples = content.samples_of(batch, tensor_type, loader.batch_size)
-        size = tokens = -1
-        if not core.shed & _wire.PART_BATCH_CONTENT:
-            size, tokens = content.content_of(batch, tensor_type, strided)
+        made = core.content
+        if made is not None and made[0] == id(batch):  # in this very call: looked into already
+            found = made[1]
+        else:
+            found = content.describe(batch, tensor_type, strided, loader.batch_size,
+                                     not core.shed & _wire.PART_BATCH_CONTENT)
+        core.content = None
         if not current.batches:
             first(current, start, end)
         current.batches += 1
         current.last_ns = end
+        samples, size, tokens = found
         append((WAITED, start, end, id(iterator), loader, samples, size, tokens, depth))
 
     def first(current, start, end):
@@ -175,28 +188,38 @@ def wrap_next(torch, base, recorder, core):
 
     def elsewhere(iterator, batch, start):
         """A thread that prefetches: no wait of the training thread."""
-        size, _ = content.content_of(batch, tensor_type, strided)
+        core.content = None
+        size = content.describe(batch, tensor_type, strided, -1, True)[1]
         core.note_span(_wire.WORKER_BATCH, start, now(), iterator._hotlap.loader.name, -1, size)
 
     def ended(iterator, current, start):
         """StopIteration."""
+        core.rest.hold()
         core.events.append((EXHAUSTED, start, now(), id(iterator), current.loader))
         core.drain()
         current.close(core, now())
 
     @functools.wraps(plain_next)
     def __next__(self):
-        current = self.__dict__.get("_hotlap")
-        mine = current is not None and not core.busy & BUSY
-        other = mine and get_ident() != core.thread and not core.is_training_thread(BY_WAIT)
-        if other:
-            mine = False
+        current = self._hotlap
+        if current is None or core.busy & BUSY or core.resting and current.rests(core):
+            try:
+                return plain_next(self)
+            except BaseException as error:
+                if type(error) is StopIteration and core.resting and current is not None:
+                    try:
+                        ended(self, current, now())
+                    except Exception:
+                        recorder.failed()
+                error.__traceback__ = error.__traceback__.tb_next
+                raise
+        mine = get_ident() == core.thread or core.is_training_thread(BY_WAIT)
         depth = -1
         start = now()
         try:
             if mine:
                 core.busy |= BUSY
-                if current.batches and current.workers and not core.shed & _wire.PART_QUEUE_DEPTH:
+                if current.workers and current.batches and not core.shed & _wire.PART_QUEUE_DEPTH:
                     depth = queue_depth(self)
                 batch = plain_next(self)
                 core.busy &= OFF
@@ -212,21 +235,20 @@ def wrap_next(torch, base, recorder, core):
                         recorder.failed()
             error.__traceback__ = error.__traceback__.tb_next
             raise
-        if mine or other:
-            end = now()
-            try:
-                if other:
-                    elsewhere(self, batch, start)
-                elif core.busy & OFF:
-                    append((WAITED, start, end, id(self), None, -1, -1, -1, -1))
-                else:
-                    got(current, batch, start, end, depth, self)
-                if core.source != _wire.STEP_BY_OPTIMIZER:
-                    core.tick(end)
-                elif end - core.last_drain_ns > IDLE_NS:
-                    core.drain()
-            except Exception:
-                recorder.failed()
+        end = now()
+        try:
+            if not mine:
+                elsewhere(self, batch, start)
+            elif core.busy:
+                append((WAITED, start, end, id(self), None, -1, -1, -1, -1))
+            else:
+                got(current, batch, start, end, depth, self)
+            if core.source != _wire.STEP_BY_OPTIMIZER:
+                core.tick(end)
+            elif end - core.last_drain_ns > IDLE_NS:
+                core.drain()
+        except Exception:
+            recorder.failed()
         return batch
 
     base.__next__ = __next__

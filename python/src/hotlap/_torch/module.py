@@ -5,7 +5,7 @@ import functools
 import time
 from _thread import get_ident
 
-from hotlap._core import (
+from hotlap._events import (
     BACKWARD,
     BATCH_EVENTS,
     BY_FORWARD,
@@ -113,13 +113,16 @@ class Roots:
         self.classes.add(cls)
         owner = next(c for c in cls.__mro__ if "__call__" in vars(c))
         own_call = None if owner is self.module else vars(owner)["__call__"]
+        there = vars(cls).get("__call__")
         cls.__call__ = self.make_call(own_call)
+        self.core.rest.add(cls, "__call__", there)
 
-    def make_call(self, own_call):
+    def make_call(self, own_call, events=None):
         """`own_call`: the class's __call__ if it is not nn.Module's, which tracers replace and is therefore asked for
-        anew each time."""
+        anew each time. `events`: where it notes them; the core's."""
         module_class, plain_call, search = self.module, self.plain_call, self.search
-        core, events = self.core, self.core.events
+        core = self.core
+        events = core.events if events is None else events
         append = events.append
         is_compiling, is_grad_enabled, capturing = self.is_compiling, self.is_grad_enabled, self.capturing
         parameters = []  # [PARAMETERS or 0], as the first instance has it
@@ -133,26 +136,35 @@ class Roots:
                 call = module_class.__call__
                 if call is search:
                     call = plain_call
-            mine = not (core.busy or core.no_phases) and (
-                get_ident() == core.thread or core.is_training_thread(BY_FORWARD)) and (
-                capturing is None or not capturing())
+            # Below another root, or nothing to see: nothing is timed.
+            if core.busy or core.no_phases or (
+                    get_ident() != core.thread and not core.is_training_thread(BY_FORWARD)) or (
+                    capturing is not None and capturing()):
+                try:
+                    return call(self, *args, **kwargs)
+                except BaseException as error:
+                    error.__traceback__ = error.__traceback__.tb_next
+                    raise
             start = now()
             try:
-                if not mine:
-                    return call(self, *args, **kwargs)
                 core.busy = 1
                 result = call(self, *args, **kwargs)
                 core.busy = 0
             except BaseException as error:
-                if mine:
-                    core.busy = 0
+                core.busy = 0
                 error.__traceback__ = error.__traceback__.tb_next
                 raise
             end = now()
             if not parameters:
                 parameters.append(has_parameters(self))
-            append((FORWARD, start, end, parameters[0] + (TRAINING if self.training else 0) + (
-                GRAD if is_grad_enabled() else 0) + (IN_OPTIMIZER if core.optimizer_depth else 0)))
+            bits = parameters[0]
+            if self.training:
+                bits += TRAINING
+            if is_grad_enabled():
+                bits += GRAD
+            if core.optimizer_depth:
+                bits += IN_OPTIMIZER
+            append((FORWARD, start, end, bits))
             if len(events) >= BATCH_EVENTS:
                 core.drain()
             return result
@@ -163,8 +175,34 @@ class Roots:
 def attach_area(torch, recorder, core):
     roots = Roots(torch, recorder, core)
     core.discovery = roots
+    core.set_probe(probe_of(roots))
     roots.begin()
     wrap_backward(torch, core)
+
+
+def probe_of(roots):
+    """A call of a module's wrapper with nothing in it, whose event goes nowhere: what noting an event costs."""
+    nowhere = []
+    call = roots.make_call(Nothing.nothing, nowhere)
+    nothing = Nothing()
+
+    def probe():
+        call(nothing)
+        nowhere.clear()
+
+    return probe
+
+
+class Nothing:
+    """In place of a module."""
+
+    training = True
+
+    def parameters(self):
+        return iter(())
+
+    def nothing(self):
+        pass
 
 
 def has_parameters(module):
@@ -183,18 +221,20 @@ def wrap_backward(torch, core):
     def backward(*args, **kwargs):
         if is_compiling is not None and is_compiling():
             return plain_backward(*args, **kwargs)
-        mine = not (core.busy or core.no_phases) and (
-            (get_ident() == core.thread and core.thread_rank == BY_UPDATE) or core.is_training_thread(BY_UPDATE))
+        if core.busy or core.no_phases or not (
+                (get_ident() == core.thread and core.thread_rank == BY_UPDATE) or core.is_training_thread(BY_UPDATE)):
+            try:
+                return plain_backward(*args, **kwargs)
+            except BaseException as error:
+                error.__traceback__ = error.__traceback__.tb_next
+                raise
         start = now()
         try:
-            if not mine:
-                return plain_backward(*args, **kwargs)
             core.busy = 1
             result = plain_backward(*args, **kwargs)
             core.busy = 0
         except BaseException as error:
-            if mine:
-                core.busy = 0
+            core.busy = 0
             error.__traceback__ = error.__traceback__.tb_next
             raise
         append((BACKWARD, start, now()))
@@ -203,3 +243,4 @@ def wrap_backward(torch, core):
         return result
 
     torch.autograd.backward = backward
+    core.rest.add(torch.autograd, "backward", plain_backward)

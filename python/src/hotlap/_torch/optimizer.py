@@ -6,7 +6,7 @@ import gc
 import time
 from _thread import get_ident
 
-from hotlap._core import BY_UPDATE, OPTIMIZER
+from hotlap._events import BY_UPDATE, OPTIMIZER
 from hotlap._torch import is_compiling_of
 
 now = time.monotonic_ns
@@ -82,18 +82,20 @@ def wrapped_step(plain_step, core, is_compiling):
     def step(self, *args, **kwargs):
         if is_compiling is not None and is_compiling():
             return plain_step(self, *args, **kwargs)
-        mine = not core.optimizer_depth and (
-            (get_ident() == core.thread and core.thread_rank == BY_UPDATE) or core.is_training_thread(BY_UPDATE))
+        if core.optimizer_depth or not (
+                (get_ident() == core.thread and core.thread_rank == BY_UPDATE) or core.is_training_thread(BY_UPDATE)):
+            try:
+                return plain_step(self, *args, **kwargs)
+            except BaseException as error:
+                error.__traceback__ = error.__traceback__.tb_next
+                raise
         start = now()
         try:
-            if not mine:
-                return plain_step(self, *args, **kwargs)
             core.optimizer_depth = 1
             result = plain_step(self, *args, **kwargs)
             core.optimizer_depth = 0
         except BaseException as error:
-            if mine:
-                core.optimizer_depth = 0
+            core.optimizer_depth = 0
             error.__traceback__ = error.__traceback__.tb_next
             raise
         end = now()

@@ -3,7 +3,7 @@ import functools
 import time
 
 from hotlap import _hook, _wire
-from hotlap._core import OFF
+from hotlap._events import OFF
 from hotlap._torch.checkpoint import size_of
 
 now = time.monotonic_ns

@@ -30,10 +30,11 @@ def attach(module):
             error.__traceback__ = error.__traceback__.tb_next
             raise
         if outermost:
+            if not running.calls:
+                running.start_ns, running.wall_ns, running.cpu_ns = start, 0, 0
             running.wall_ns += now() - start
             running.cpu_ns += time.thread_time_ns() - cpu
             running.calls += 1
-            running.start_ns = running.start_ns or start
             running.depth = 0
         return result
 

@@ -1,0 +1,260 @@
+"""The state machine without torch: the short cut for usual steps against the long way, and what gathers when."""
+import random
+
+import harness  # noqa: F401  puts the package on the path
+import pytest
+
+from hotlap import _core, _rest, _usual
+from hotlap import _events as e
+from hotlap import _wire as w
+
+KEY, OTHER_KEY = 55, 66
+TRAINS = e.TRAINING | e.GRAD | e.PARAMETERS
+
+
+class Loader:
+    def __init__(self, recorder, number):
+        self.name, self.number = recorder.name("loader %d" % number), number
+
+
+class Discovery:
+    for_good = False
+
+    def end(self):
+        pass
+
+
+class Ring:
+    """In place of a ring in a file: keeps what is written."""
+
+    def __init__(self):
+        self.words = self.signed = dict.fromkeys(range(512), 0)
+        self.payload, self.records = b"", 0
+
+    def write(self, payload, records):
+        self.payload += payload
+        self.records += records
+        return True
+
+    def set_place(self, place):
+        pass
+
+
+@pytest.fixture
+def make_core(monkeypatch):
+    from hotlap import _record
+
+    monkeypatch.setenv("HOTLAP_RING_DIR", "/nowhere")
+    clock = [0]
+
+    def tick():
+        clock[0] += 10
+        return clock[0]
+
+    monkeypatch.setattr(_record, "now", tick)
+    monkeypatch.setattr(_core, "now", tick)
+    monkeypatch.setattr(_core, "cpu_now", tick)
+
+    def make():
+        clock[0] = 0
+        recorder = _record.Recorder()
+        recorder.ring = Ring()
+        recorder.place = (w.ROLE_MAIN, -1, -1, -1, -1, 0)
+        core = _core.Core(recorder)
+        core.discovery = Discovery()
+        core.cost.clock_ns = 0
+        core.cost.event_ns = 100
+        core.optimizers_made = True
+        core.is_training_thread(e.BY_UPDATE)
+        core.loaders = Loader(recorder, 1), Loader(recorder, 2)
+        return core
+
+    return make
+
+
+def usual_step(t, loader, depth=-1, fetched=False, forwards=2, batches=1):
+    events = []
+    for _ in range(batches):
+        if fetched:
+            events.append((e.FETCHED, t, t + 90, 80, 1000, (t + 50, 16, -1, -1), None))
+        events.append((e.WAITED, t, t + 100, 77, loader, 16, 1000, -1, depth))
+        events += [(e.FORWARD, t + 110 + 10 * i, t + 118 + 10 * i, TRAINS if not i else TRAINS & ~e.PARAMETERS)
+                   for i in range(forwards)]
+        events.append((e.BACKWARD, t + 200, t + 300))
+        t += 300
+    events.append((e.OPTIMIZER, t + 10, t + 90, KEY, False))
+    return events, t + 100
+
+
+def odd_step(choose, t, loaders):
+    """Something that is not usual, or usual with something in it."""
+    events, end = usual_step(t, loaders[0], depth=choose.choice((-1, 3)), fetched=choose.random() < 0.5,
+                             forwards=choose.randrange(4), batches=choose.choice((1, 1, 2, 3)))
+    what = choose.randrange(12)
+    at = choose.randrange(len(events) + 1)
+    if what == 0:
+        events.insert(at, (e.SPAN, t, t + 5, w.GARBAGE, 0, 2, 11, 99))
+    elif what == 1:
+        events.insert(at, (e.COUNT, t, t, 1, 0.5))
+    elif what == 2:
+        del events[min(at, len(events) - 1)]
+    elif what == 3:
+        events[-1] = (*events[-1][:4], True)
+    elif what == 4:
+        events.append((e.OPTIMIZER, end - 5, end - 2, OTHER_KEY, False))
+    elif what == 5:
+        events.insert(at, (e.FORWARD, t + 101, t + 105, e.PARAMETERS))
+    elif what == 6:
+        events = [(e.WAITED, t, t + 9, 78, loaders[1], 16, 1000, -1, -1), (e.FORWARD, t + 10, t + 50, e.PARAMETERS)] * 3
+    elif what == 7:
+        events.append((e.EXHAUSTED, end, end + 2_000_000, 77, loaders[0]))
+        end += 2_100_000
+    elif what == 8:
+        events.insert(0, (e.ITERATOR, t, t + 2_000_000, loaders[0], 2))
+        end += 2_100_000
+    elif what == 9:
+        events.insert(at, (e.PROGRAM_STEP, t, t)) if choose.random() < 0.05 else None
+    elif what == 10:
+        events = [event for event in events if event[0] != e.WAITED]
+    elif what == 11:
+        events.insert(at, (e.TAKEN_OVER,))
+    return events, end
+
+
+def course(seed, loaders, count=300):
+    choose = random.Random(seed)
+    t, events = 1000, []
+    for _ in range(count):
+        if choose.random() < 0.8:
+            more, t = usual_step(t, loaders[0], depth=choose.choice((-1, 2)), fetched=choose.random() < 0.5)
+        else:
+            more, t = odd_step(choose, t, loaders)
+        events += more
+    cuts = sorted(choose.sample(range(len(events)), 40))
+    return [events[a:b] for a, b in zip([0, *cuts], [*cuts, len(events)])]
+
+
+def state_of(core):
+    left_out = {"recorder", "events", "handlers", "rest", "cost", "governor", "loaders", "lock", "own_ns", "discovery",
+                "train_loader", "forwards_ever", "backwards_ever", "started_ns", "last_drain_ns", "gather_ns"}
+    return {name: value for name, value in vars(core).items() if name not in left_out}
+
+
+def run(core, batches):
+    for events in batches:
+        core.events += events
+        core.drain()
+    assert core.recorder.errors == 0, core.recorder.said
+    core.recorder.flush()
+    ring = core.recorder.ring
+    records = [dict(r, t=0) if r["type"] == "info" else r for r in decoded(ring.payload)
+               if r.get("kind") != w.HOOK]
+    assert len(list(decoded(ring.payload))) == ring.records
+    return records
+
+
+def decoded(payload):
+    at = 0
+    while at < len(payload):
+        size = int.from_bytes(payload[at + 2:at + 4], "little")
+        yield w._decode(payload[at:at + size])
+        at += size
+
+
+def by_step(records):
+    """The order inside a step is nobody's business."""
+    steps = [[]]
+    for record in records:
+        steps[-1].append(repr(record))
+        if record["type"] == "span" and record["kind"] == w.STEP:
+            steps.append([])
+    return [sorted(step) for step in steps]
+
+
+@pytest.mark.parametrize("shed", [0, w.PART_PHASES])
+@pytest.mark.parametrize("seed", range(25))
+def test_the_short_cut_and_the_long_way_leave_the_same(make_core, monkeypatch, seed, shed):
+    def prepared():
+        core = make_core()
+        core.governor.step = lambda *_: shed
+        return core
+
+    short = prepared()
+    by_short_cut = run(short, course(seed, short.loaders))
+    assert short.index > 0
+    monkeypatch.setattr(_usual, "begins", lambda core: False)
+    long = prepared()
+    by_long_way = run(long, course(seed, long.loaders))
+    for found, expected in zip(by_step(by_short_cut), by_step(by_long_way)):
+        assert found == expected
+    assert len(by_short_cut) == len(by_long_way)
+    assert state_of(short) == state_of(long)
+
+
+def test_usual_steps_take_the_short_cut(make_core, monkeypatch):
+    core = make_core()
+    core.governor.step = lambda *_: 0
+    t, first = 1000, []
+    for _ in range(6):
+        events, t = usual_step(t, core.loaders[0])
+        first += events
+    run(core, [first])
+
+    def refuse(event):
+        raise AssertionError("the long way")
+
+    core.handlers[:] = [refuse] * len(core.handlers)
+    rest = []
+    for fetched, depth, batches in ((True, -1, 1), (False, 4, 1), (True, -1, 3)):
+        events, t = usual_step(t, core.loaders[0], depth, fetched, batches=batches)
+        rest += events
+    run(core, [rest])
+    assert core.index == 9
+    core.events += [(e.OPTIMIZER, t, t + 9, KEY, False)]
+    core.resting = True
+    core.drain()
+    assert core.index == 10 and core.recorder.errors == 0
+
+
+class Owner:
+    def wrapper(self):
+        return "ours"
+
+
+def plain(self):
+    return "theirs"
+
+
+def test_small_steps_are_watched_in_turns(make_core):
+    core = make_core()
+    core.governor.step = lambda *_: w.PART_EACH_DETAIL
+    core.rest.add(Owner, "wrapper", plain)
+    t, turns = 1000, []
+    for _ in range(400):
+        if core.resting:
+            events, t = [(e.OPTIMIZER, t, t + 50, KEY, False)], t + 60
+        else:
+            events, t = usual_step(t, core.loaders[0])
+        core.optimizer_calls += 1
+        core.events += events
+        core.drain()
+        turns.append(core.resting)
+        assert Owner().wrapper() == ("theirs" if core.resting else "ours")
+    steps = [r for r in decoded(core.recorder.ring.payload) if r["type"] == "span" and r["kind"] == w.STEP]
+    assert [s["step"] for s in steps] == list(range(400))
+    first = turns.index(True)
+    assert turns[first:first + _rest.RESTING_STEPS] == [True] * _rest.RESTING_STEPS
+    assert turns[first + _rest.RESTING_STEPS:][:_rest.WATCHED_STEPS] == [False] * _rest.WATCHED_STEPS
+    if not core.resting:
+        core.rest.put(True)
+    for _ in range(_rest.BATCHES_MAX + 2):
+        core.rest.batch()  # batch after batch and no update
+    assert not core.resting
+    core.rest.put(True)
+    core.rest.hold()
+    assert not core.resting and core.rest.next_step > 1 << 60
+    Owner.wrapper = lambda self: "somebody's"
+    core.rest.put(True)
+    assert Owner().wrapper() == "somebody's"
+    core.rest.put(False)
+    assert Owner().wrapper() == "somebody's"
