@@ -11,6 +11,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/format.h"
 
 namespace hotlap {
@@ -66,6 +67,7 @@ Result<FilesystemUsage> Host::filesystem_usage(std::string_view mount_point) con
                          .inodes_free = found.f_ffree};
 }
 
+std::int64_t Host::mono_ns() const { return system_clock().mono_ns(); }
 std::int64_t Host::clock_ticks_per_s() const { return ::sysconf(_SC_CLK_TCK); }
 std::uint64_t Host::page_bytes() const { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
 std::uint32_t Host::user_id() const { return ::geteuid(); }

@@ -29,6 +29,11 @@ class Host {
   virtual bool reopens() const { return false; }
   // The errno with which a fake machine refuses to open or read a file; 0: it does not. Asked only where reopens().
   virtual int injected_error(std::string_view /*absolute*/) const { return 0; }
+  // What dlopen is given for a driver's library; a fake machine has its own.
+  virtual std::string library(std::string_view name) const { return std::string(name); }
+  // For measuring how long a source took to answer; stands still on a fake machine, where what a test sees must not
+  // depend on how busy the real one is.
+  virtual std::int64_t mono_ns() const;
   // statvfs of a mount point. Blocks for as long as its server does not answer: only from a lane that may block.
   virtual Result<FilesystemUsage> filesystem_usage(std::string_view mount_point) const;
   virtual std::int64_t clock_ticks_per_s() const;  // unit of the CPU times in /proc

@@ -56,6 +56,9 @@ struct CollectorSpec {
   std::int64_t min_period_ns = 0;  // not sampled more often than this; 0: at every tick
   Lane lane = Lane::kFast;
   bool on_by_default = true;
+  // When `open` says that this machine has none of it, it is asked again after this time, then after twice as long,
+  // up to 64 times as long: for drivers that come later. 0: never again.
+  std::int64_t look_again_ns = 0;
   // kUnsupported or kNotFound: this machine has none of it (silent). `host` outlives the collector.
   Result<std::unique_ptr<Collector>> (*open)(const Host& host) = nullptr;
 };

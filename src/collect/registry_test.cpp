@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 namespace hotlap {
@@ -10,14 +11,22 @@ namespace {
 // A description that repeats or says nothing would drift into docs, exporters and dashboards.
 TEST(CollectorTable, EverySpecIsCompleteAndUnique) {
   std::set<std::string_view> names;
-  std::set<std::string_view> metrics;
+  std::map<std::string_view, const MetricDesc*> metrics;
   for (const CollectorSpec* spec : all_collectors()) {
     EXPECT_TRUE(names.insert(spec->name).second) << spec->name;
     EXPECT_FALSE(spec->summary.empty()) << spec->name;
     EXPECT_NE(spec->open, nullptr) << spec->name;
     EXPECT_FALSE(spec->metrics.empty()) << spec->name;
     for (const MetricDesc& metric : spec->metrics) {
-      EXPECT_TRUE(metrics.insert(metric.name).second) << metric.name;
+      // Sources of the same kind of device (GPUs of two makers) may share a metric, not a name with two meanings.
+      const auto [known, is_new] = metrics.emplace(metric.name, &metric);
+      if (!is_new) {
+        EXPECT_TRUE(metric.name.starts_with("gpu.")) << metric.name;
+        EXPECT_EQ(known->second->unit, metric.unit) << metric.name;
+        EXPECT_EQ(known->second->kind, metric.kind) << metric.name;
+        EXPECT_EQ(known->second->scale, metric.scale) << metric.name;
+        EXPECT_EQ(known->second->help, metric.help) << metric.name;
+      }
       EXPECT_FALSE(metric.help.empty()) << metric.name;
       EXPECT_FALSE(metric.unit.empty()) << metric.name;
       EXPECT_EQ(metric.name.find_first_of(" ABCDEFGHIJKLMNOPQRSTUVWXYZ"), std::string_view::npos) << metric.name;

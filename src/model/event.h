@@ -24,6 +24,10 @@ enum class EventKind : std::uint8_t {
   kJobContinued = 14,
   kNote = 15,      // text for the reader
   kTransfer = 16,  // a download or upload ended; value: bytes moved; text: command
+  kGpuFound = 17,  // text: "gpu0: NVIDIA H100 80GB HBM3, GPU-…, driver 590.48.01"
+  kGpuLost = 18,   // text: "gpu0: why"
+  kGpuBack = 19,   // text: "gpu0"
+  kGpuXid = 20,    // the driver's error report; value: its number; text: "gpu0"
 };
 std::string_view to_string(EventKind kind);
 

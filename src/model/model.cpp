@@ -100,6 +100,10 @@ std::string_view to_string(EventKind kind) {
     case EventKind::kJobContinued: return "job_continued";
     case EventKind::kNote: return "note";
     case EventKind::kTransfer: return "transfer";
+    case EventKind::kGpuFound: return "gpu_found";
+    case EventKind::kGpuLost: return "gpu_lost";
+    case EventKind::kGpuBack: return "gpu_back";
+    case EventKind::kGpuXid: return "gpu_xid";
   }
   return "?";
 }

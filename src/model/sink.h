@@ -25,6 +25,8 @@ class SampleSink {
   // At most once per series and tick; a second value is dropped and counted as collect.duplicates.
   virtual void add(SeriesHandle series, Value value) = 0;
   virtual void event(EventKind kind, std::int64_t value, std::string_view text) = 0;
+  // What a device is, in words, for the recording's attributes ("gpu0.uuid"); a later text replaces the earlier one.
+  virtual void attribute(std::string_view /*key*/, std::string_view /*text*/) {}
   virtual void count_loss(std::string_view counter, std::uint64_t count) = 0;
 };
 

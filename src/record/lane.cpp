@@ -21,6 +21,7 @@ struct CollectorLane::Member {
   std::uint64_t ticks = 0;
   unsigned failures = 0;
   bool is_absent = false;  // this machine has none of it
+  unsigned absences = 0;   // times that it was looked for in vain
   CollectorUse use;
 };
 
@@ -53,6 +54,8 @@ class CollectorLane::Sink final : public SampleSink {
   void event(EventKind kind, std::int64_t value, std::string_view text) override {
     out_.events.push_back({out_.t_ns, kind, value, std::string(text)});
   }
+
+  void attribute(std::string_view key, std::string_view text) override { out_.attributes.emplace_back(key, text); }
 
   void count_loss(std::string_view counter, std::uint64_t count) override { out_.losses.push_back({counter, count}); }
 
@@ -138,7 +141,9 @@ bool CollectorLane::open(Member& member, Batch& out) {
   const ErrorCode code = opened.error().code;
   if (code == ErrorCode::kUnsupported || code == ErrorCode::kNotFound) {
     HOTLAP_LOG_DEBUG("collector {}: left out: {}", member.spec->name, opened.error().message);
-    member.is_absent = true;
+    member.is_absent = member.spec->look_again_ns == 0;
+    member.due_ns += member.spec->look_again_ns << std::min(member.absences, kBackOffDoublingsMax);
+    ++member.absences;
     return false;
   }
   back_off(member, opened.error(), out);

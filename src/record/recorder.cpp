@@ -178,9 +178,29 @@ void Recorder::tick(std::int64_t t_ns, std::int64_t late_ns) {
   rings_.poll(t_ns, *batch);
   steps_.store(rings_.progress().steps, std::memory_order_relaxed);
   has_live_rank_.store(rings_.has_live_rank(), std::memory_order_relaxed);
+  if (!slow_lanes_.empty()) share_processes();
   lane_.tick(t_ns, {root_pid, tree_.processes()}, *batch);
   take_notes(*batch);
   push(std::move(batch), carried_);
+}
+
+void Recorder::share_processes() {
+  const std::span<const JobProcess> now = tree_.processes();
+  {
+    const MutexLock lock(processes_mutex_);
+    const bool is_same =
+        shared_processes_ != nullptr &&
+        std::equal(now.begin(), now.end(), shared_processes_->processes.begin(), shared_processes_->processes.end(),
+                   [](const JobProcess& a, const JobProcess& b) { return a.pid == b.pid && a.slot == b.slot; });
+    if (is_same) return;
+  }
+  auto fresh = std::make_shared<SharedProcesses>();
+  fresh->slots.reserve(now.size());  // views of its strings follow: it must not move them
+  for (const JobProcess& process : now) {
+    fresh->processes.push_back({process.pid, fresh->slots.emplace_back(process.slot)});
+  }
+  const MutexLock lock(processes_mutex_);
+  shared_processes_ = std::move(fresh);
 }
 
 void Recorder::take_notes(Batch& out) {
@@ -271,7 +291,14 @@ void Recorder::run_slow(SlowLane& slow, const std::stop_token& stop, const WakeE
     if (t_ns < due_ns) continue;
     slow.lane.set_interval(interval_ns_.load(std::memory_order_relaxed));
     std::unique_ptr<Batch> batch = next_batch(slow.carried);
-    slow.lane.tick(t_ns, {root_pid_.load(std::memory_order_relaxed), {}}, *batch);
+    std::shared_ptr<const SharedProcesses> job;
+    {
+      const MutexLock lock(processes_mutex_);
+      job = shared_processes_;
+    }
+    const std::span<const JobProcess> processes =
+        job != nullptr ? std::span<const JobProcess>(job->processes) : std::span<const JobProcess>();
+    slow.lane.tick(t_ns, {root_pid_.load(std::memory_order_relaxed), processes}, *batch);
     push(std::move(batch), slow.carried);
     const MutexLock lock(use_mutex_);
     for (const CollectorUse& use : slow.lane.use()) {

@@ -89,6 +89,7 @@ class Recorder {
   static void bound_carried(Batch& batch);
   std::unique_ptr<Batch> next_batch(std::unique_ptr<Batch>& carried);
   std::vector<CollectorUse> collector_use();
+  void share_processes();
 
   RecorderOptions options_;
   SeriesTable series_;
@@ -112,6 +113,15 @@ class Recorder {
   ClockWatch clock_watch_;
   std::unique_ptr<Batch> carried_;
   std::int64_t interval_in_use_ns_ = 0;
+
+  // The job's processes, as slow lanes see them at their own ticks. Replaced as a whole, so that a lane may keep the
+  // one that it works with for as long as its source takes.
+  struct SharedProcesses {
+    std::vector<std::string> slots;
+    std::vector<JobProcess> processes;  // with slots of `slots`
+  };
+  Mutex processes_mutex_;
+  std::shared_ptr<const SharedProcesses> shared_processes_ HOTLAP_GUARDED_BY(processes_mutex_);
 
   Mutex use_mutex_;
   std::vector<CollectorUse> slow_use_ HOTLAP_GUARDED_BY(use_mutex_);

@@ -105,6 +105,13 @@ std::string gpu_node() {
       "read_bytes 60 samples [bytes] 4096 1048576 47175680\nwrite_bytes 2 samples [bytes] 1 9 10\n"
       "open 12 samples [usecs] 1 2 3\nclose 11 samples [usecs]\ngetattr 100 samples [regs]\n",
       lustre);
+  // Rank k of 8 has GPU k; rank 0's process list also has one that is not the job's.
+  script += "@dir /dev/nvidiactl\n@link /proc/self/ns/pid pid:[4026531836]\n@job 1000\n@process 1000 main\n";
+  for (int rank = 0; rank < 8; ++rank) script += format("@process {} rank {}\n", 1001 + rank, rank);
+  script += "@nvml current\ngpu 0-7 like h100\ngpu 0 process 77 300\n";
+  for (int rank = 0; rank < 8; ++rank) {
+    script += format("gpu {} uuid GPU-0000000{} busy {} process {} {}\n", rank, rank, 90 + rank, 1001 + rank, 16000);
+  }
   script += "@tick 1s\n@file " + mlx + "counters/port_rcv_data\n1500000\n";
   script += "@tick 2s\n@remove /sys/class/infiniband/rdmap1s0\n@remove " + lustre + "\n@tick 32s\n";
   return script;

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/format.h"
+#include "base/shared_library.h"
 #include "base/text.h"
 #include "collect/mounts.h"
 
@@ -72,7 +73,7 @@ Result<std::unique_ptr<FakeHost>> FakeHost::parse(std::string_view script) {
     if (host->ticks_.empty()) return bad_script(number, "before the first @tick");
     std::vector<Step>& steps = host->ticks_.back().steps;
     steps.push_back(std::move(step));
-    if (steps.back().verb == "@file") file = &steps.back();
+    if (steps.back().verb == "@file" || steps.back().verb == "@nvml") file = &steps.back();
   }
   std::string name = (fs::temp_directory_path() / "hotlap-host-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) return errno_error(name, errno);
@@ -123,6 +124,11 @@ Result<void> FakeHost::apply(const Step& step) {
     return {};
   }
   if (step.verb == "@usage") return apply_usage(step);
+  if (step.verb == "@nvml") return apply_nvml(step);
+  if (step.verb == "@clock") {
+    has_real_clock_ = step.target == "real";
+    return {};
+  }
   const auto pid = parse_i64(step.target);
   if (!pid) return bad_script(step.line, "a process id is expected");
   const auto id = static_cast<std::int32_t>(*pid);
@@ -186,6 +192,22 @@ Result<void> FakeHost::apply_usage(const Step& step) {
   changed_.notify_all();
   return {};
 }
+
+// The library keeps its state for as long as the test's process: the first script of a host begins anew.
+Result<void> FakeHost::apply_nvml(const Step& step) {
+  const bool is_first = nvml_.empty();
+  nvml_ = format("{}/{}/libnvidia-ml.so.1", HOTLAP_FAKE_NVML, step.target);
+  const Result<SharedLibrary> library = SharedLibrary::open(nvml_);
+  if (!library.ok()) return bad_script(step.line, library.error().message);
+  void (*run)(const char*) = nullptr;
+  library->bind(run, {"fake_nvml_script"});
+  if (run == nullptr) return bad_script(step.line, "not the fake library");
+  run(((is_first ? "reset\n" : "") + step.rest).c_str());
+  return {};
+}
+
+// Never the real machine's.
+std::string FakeHost::library(std::string_view name) const { return nvml_.empty() ? format("/none/{}", name) : nvml_; }
 
 TickInfo FakeHost::tick() const {
   return {.t_ns = t_ns_, .number = next_tick_ - 1, .job = {.root_pid = root_pid_, .processes = processes_}};

@@ -16,6 +16,9 @@
 //   @cpu_ns 42 123456               CPU time of a process; "gone" for none
 //   @job 42                         the job's root process; 0: none
 //   @process 42 main                a live process of the job and its slot; "42 gone" ends it
+//   @nvml current                   libnvidia-ml.so.1 is the fake one of that age, or "old" (nvml/fake_nvml.h); the
+//                                   lines up to the next @ are its script
+//   @clock real                     mono_ns() tells the machine's time; without it, the tick's
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
@@ -48,6 +51,8 @@ class FakeHost final : public Host {
   bool hangs(std::string_view mount_point) const;
 
   std::string resolve(std::string_view absolute) const override;
+  std::string library(std::string_view name) const override;
+  std::int64_t mono_ns() const override { return has_real_clock_ ? Host::mono_ns() : t_ns_; }
   bool reopens() const override { return true; }
   int injected_error(std::string_view absolute) const override;
   Result<FilesystemUsage> filesystem_usage(std::string_view mount_point) const override;
@@ -77,6 +82,7 @@ class FakeHost final : public Host {
   Result<void> apply(const Step& step);
   Result<void> apply_to_files(const Step& step) const;
   Result<void> apply_usage(const Step& step);
+  Result<void> apply_nvml(const Step& step);
 
   std::filesystem::path root_;
   std::vector<Tick> ticks_;
@@ -85,6 +91,8 @@ class FakeHost final : public Host {
   std::int32_t root_pid_ = 0;
   std::map<std::int32_t, std::string> slots_;
   std::vector<JobProcess> processes_;
+  std::string nvml_;  // path of the library; empty: there is none
+  bool has_real_clock_ = false;
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
