@@ -468,6 +468,7 @@ void NvidiaDevice::read_gpm(const NvmlCalls& calls, SampleSink& out) {
   if (status != NvmlStatus::kSuccess) {
     has_gpm_before_ = false;
     for (const GpmMetric& one : kGpmMetrics) put(one.metric, Value::missing(missing_reason(status)), out);
+    if (missing_reason(status) == MissingReason::kNotSupported) gpm_ = Gpm::kNone;  // a GPU that is split
     return;
   }
   if (has_gpm_before_) put_gpm(calls, out);

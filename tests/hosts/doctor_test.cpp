@@ -29,8 +29,10 @@ Checks examine(const std::string& script, const std::vector<const char*>& enviro
   std::vector<const char*> variables(environment);
   variables.push_back(nullptr);
   Checks checks;
-  const Readings readings = check_collectors(**host, all_collectors(), job_pid, checks);
+  Texts texts;
+  const Readings readings = check_collectors(**host, all_collectors(), job_pid, checks, texts);
   check_machine(**host, readings, variables.data(), checks);
+  check_gpus(**host, readings, texts, Checks(checks), variables.data(), checks);
   return checks;
 }
 
@@ -98,14 +100,55 @@ TEST(Doctor, ATaskWithFewerCoresThanAskedForIsAWarning) {
   EXPECT_THAT(find(enough, "SLURM")->mend, IsEmpty());
 }
 
-TEST(Doctor, HiddenProcessesAndGpusAreNamed) {
-  const Checks checks = machine({}, {},
-                                "@tick 0s\n@file /proc/self/mounts\nproc /proc proc rw,nosuid,hidepid=2 0 0\n"
-                                "@file /proc/driver/nvidia/version\nNVRM version\n");
+TEST(Doctor, HiddenProcessesAreNamed) {
+  const Checks checks = machine({}, {}, "@tick 0s\n@file /proc/self/mounts\nproc /proc proc rw,nosuid,hidepid=2 0 0\n");
   ASSERT_NE(find(checks, "/proc"), nullptr);
   EXPECT_EQ(find(checks, "/proc")->health, Health::kNote);
-  EXPECT_THAT(find(checks, "GPU")->text, HasSubstr("NVIDIA"));
   EXPECT_EQ(find(machine({}, {}, "@tick 0s\n@file /proc/self/mounts\nproc /proc proc rw 0 0\n"), "/proc"), nullptr);
+}
+
+// The lines of a machine's GPUs: "ok gpu0: …", and what mends each.
+std::string gpu_lines(const std::string& script, const std::vector<const char*>& environment = {}) {
+  std::string text;
+  for (const Check& check : examine(script, environment)) {
+    if (check.area != "GPUs") continue;
+    text += std::string(to_string(check.health)) + " " + check.name + ": " + check.text + "\n";
+    if (!check.mend.empty()) text += "  -> " + check.mend + "\n";
+  }
+  return text;
+}
+
+TEST(Doctor, GpusAreListedWithWhatIsWrongWithThem) {
+  const std::string lines = gpu_lines(
+      "@tick 0s\n@dir /dev/nvidiactl\n@link /proc/self/ns/pid pid:[4026531836]\n@nvml current\n"
+      "driver 590.48.01\ngpu 0 like h100 uuid GPU-aa field.230 1\ngpu 1 like a10g uuid GPU-bb\n"
+      "gpu 2 like t4 fail nvmlDeviceGetHandleByIndex 4\n");
+  EXPECT_THAT(lines, HasSubstr("ok gpu0: NVIDIA H100 80GB HBM3, 79.6 GiB, GPU-aa"));
+  EXPECT_THAT(lines, HasSubstr("warning gpu0: the driver asks for a reset\n  -> nvidia-smi --gpu-reset"));
+  EXPECT_THAT(lines, HasSubstr("note gpu1: uses 8 of 16 PCIe lanes"));
+  EXPECT_THAT(lines, HasSubstr("warning gpu2: cannot be read: no permission"));
+  EXPECT_THAT(lines, HasSubstr("ok driver: 590.48.01"));
+  EXPECT_THAT(lines, HasSubstr("  -> export CUDA_DEVICE_ORDER=PCI_BUS_ID"));
+  EXPECT_THAT(lines, testing::Not(HasSubstr("--pid=host")));
+}
+
+TEST(Doctor, MigInsideAContainerIsExplained) {
+  const std::string lines = gpu_lines(
+      "@tick 0s\n@dir /dev/nvidiactl\n@link /proc/self/ns/pid pid:[4026533333]\n@nvml current\n"
+      "gpu 0 like h100 mig 1 busy na controller na\ngpu 0/0 like mig-1g.10gb\n");
+  EXPECT_THAT(lines, HasSubstr("note gpu0: split into MIG instances"));
+  EXPECT_THAT(lines, HasSubstr("ok gpu0/mig0: NVIDIA H100 80GB HBM3 MIG 1g.10gb, 9.8 GiB"));
+  EXPECT_THAT(lines, HasSubstr("--pid=host"));
+}
+
+TEST(Doctor, ADriverThatIsNotWholeHasItsLine) {
+  EXPECT_EQ(gpu_lines("@tick 0s\n"), "none GPU: none is visible\n");
+  EXPECT_THAT(gpu_lines("@tick 0s\n@dir /dev/nvidiactl\n"), HasSubstr("NVIDIA_DRIVER_CAPABILITIES=compute,utility"));
+  EXPECT_THAT(gpu_lines("@tick 0s\n@dir /dev/nvidiactl\n@nvml current\ninit 18\n"), HasSubstr("different versions"));
+  EXPECT_THAT(gpu_lines("@tick 0s\n@file /proc/driver/nvidia/version\nNVRM version\n"), HasSubstr("not in use yet"));
+  EXPECT_THAT(gpu_lines("@tick 0s\n@file /sys/bus/pci/devices/0000:01:00.0/vendor\n0x10de\n"
+                        "@file /sys/bus/pci/devices/0000:01:00.0/class\n0x030200\n"),
+              HasSubstr("without its driver"));
 }
 
 }  // namespace

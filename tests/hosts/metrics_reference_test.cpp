@@ -31,9 +31,11 @@ constexpr std::string_view kIntroduction =
     "processes by\n"
     "their slots (`main`, `rank 2`, `loader 3`), a thread as `main/thread NAME` (the second of a name as `NAME #2`), "
     "the open\n"
-    "files of a process as `main/mount /data`. Names elsewhere: labels as in Prometheus; one without a value takes the "
-    "instance;\n"
-    "units may differ.\n";
+    "files of a process as `main/mount /data`; GPUs as `gpu0` (NVIDIA) and `amd0`, a MIG instance as `gpu0/mig1`, a "
+    "process on a\n"
+    "GPU as `gpu0/rank 0`. Where GPU figures come from and what they are worth: [GPUs](../gpu.md). Names elsewhere: "
+    "labels as in\n"
+    "Prometheus; one without a value takes the instance; units may differ.\n";
 
 std::string alias_text(const MetricAliases& aliases) {
   std::string text;

@@ -80,10 +80,12 @@ std::string to_json(const Checks& checks, bool is_ready) {
 
 Result<int> run(const Args& args, Streams& streams) {
   Checks collectors;
+  Texts texts;
   const Readings readings =
-      check_collectors(system_host(), all_collectors(), static_cast<std::int32_t>(::getpid()), collectors);
+      check_collectors(system_host(), all_collectors(), static_cast<std::int32_t>(::getpid()), collectors, texts);
   Checks checks;
   check_machine(system_host(), readings, environ, checks);
+  check_gpus(system_host(), readings, texts, collectors, environ, checks);
   checks.insert(checks.end(), collectors.begin(), collectors.end());
   check_clocks(system_host(), checks);
   check_home(system_host(), checks);

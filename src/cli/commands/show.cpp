@@ -170,6 +170,9 @@ class Page {
       case EventKind::kIntervalChanged: return format_duration(event.value);
       case EventKind::kTransfer:  // its text has the amount, when it is known
       case EventKind::kNote:
+      case EventKind::kGpuFound:
+      case EventKind::kGpuLost:
+      case EventKind::kGpuBack:
       case EventKind::kMountStuck: return one_line(event.text);
       default: return format("{}{}{}", event.value, event.text.empty() ? "" : " ", one_line(event.text));
     }

@@ -37,9 +37,13 @@ class ReadingSink final : public SampleSink {
     readings[known.name] = number ? Value::of(*number * known.scale) : value;
   }
   void event(EventKind, std::int64_t, std::string_view) override {}
+  void attribute(std::string_view key, std::string_view text) override {
+    texts.insert_or_assign(std::string(key), std::string(text));
+  }
   void count_loss(std::string_view, std::uint64_t) override {}
 
   Readings readings;
+  Texts texts;
 
  private:
   struct Series {
@@ -55,6 +59,7 @@ struct Sampled {
   std::string failure;     // of opening or sampling
   bool has_data = false;
   Readings readings;
+  Texts texts;
 };
 
 Sampled sample(const Host& host, const CollectorSpec& spec, std::int32_t job_pid) {
@@ -83,6 +88,7 @@ Sampled sample(const Host& host, const CollectorSpec& spec, std::int32_t job_pid
     sampled.has_data = sampled.has_data || *outcome == Outcome::kSampled;
   }
   sampled.readings = std::move(sink.readings);
+  sampled.texts = std::move(sink.texts);
   return sampled;
 }
 
@@ -136,7 +142,7 @@ Check describe(const CollectorSpec& spec, const Sampled& sampled) {
 }  // namespace
 
 Readings check_collectors(const Host& host, std::span<const CollectorSpec* const> collectors, std::int32_t job_pid,
-                          Checks& out) {
+                          Checks& out, Texts& texts) {
   // Without these there is no recording worth its name.
   constexpr std::array<std::string_view, 3> kNeeded{"cpu", "memory", "process"};
   Readings readings;
@@ -157,6 +163,7 @@ Readings check_collectors(const Host& host, std::span<const CollectorSpec* const
     if (is_needed && !sampled.failure.empty()) check.health = Health::kBroken;
     out.push_back(std::move(check));
     readings.merge(sampled.readings);
+    texts.merge(sampled.texts);
   }
   return readings;
 }

@@ -24,7 +24,7 @@ enum class Health : std::uint8_t {
 std::string_view to_string(Health health);
 
 struct Check {
-  std::string_view area;  // "machine", "collectors", "home", "clocks", "python"
+  std::string_view area;  // "machine", "GPUs", "collectors", "home", "clocks", "python"
   std::string name;
   Health health = Health::kGood;
   std::string text;
@@ -35,12 +35,18 @@ using Checks = std::vector<Check>;
 // Values of the collectors' last sample in the metrics' units, by metric and instance ("load.1min", "disk.reads sda").
 using Readings = std::map<std::string, Value>;
 
+// What the collectors' devices are, in words, by the recording's attributes ("gpu0.name").
+using Texts = std::map<std::string, std::string>;
+
 // Samples every collector of `collectors` twice, one that may block with a time limit. `job_pid` stands for the job.
 // `host` must outlive the process where a collector hangs.
 Readings check_collectors(const Host& host, std::span<const CollectorSpec* const> collectors, std::int32_t job_pid,
-                          Checks& out);
-// Cores, memory, limits, container, scheduler, GPUs, permissions. `environment` as in environ.
+                          Checks& out, Texts& texts);
+// Cores, memory, limits, container, scheduler, permissions. `environment` as in environ.
 void check_machine(const Host& host, const Readings& readings, const char* const* environment, Checks& out);
+// Each GPU, its driver, what of it cannot be recorded. `collectors` is what check_collectors() found.
+void check_gpus(const Host& host, const Readings& readings, const Texts& texts, const Checks& collectors,
+                const char* const* environment, Checks& out);
 void check_clocks(const Host& host, Checks& out);
 // Where runs are kept: kind of file system, space, permissions, and a recording written and read back.
 void check_home(const Host& host, Checks& out);

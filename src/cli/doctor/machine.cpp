@@ -1,4 +1,4 @@
-// The machine, and what a job may use of it: container, scheduler, GPUs, permissions, clocks.
+// The machine, and what a job may use of it: container, scheduler, permissions, clocks.
 #include <sys/timex.h>
 #include <sys/utsname.h>
 
@@ -107,21 +107,6 @@ void check_slurm(const EnvironmentView& environment, const Readings& readings, C
   out.push_back(std::move(check));
 }
 
-void check_gpus(const Host& host, Checks& out) {
-  const bool has_nvidia = host.exists("/proc/driver/nvidia/version") || host.exists("/dev/nvidiactl");
-  const bool has_amd = host.exists("/dev/kfd");
-  if (!has_nvidia && !has_amd) {
-    out.push_back({.area = kMachine, .name = "GPU", .health = Health::kAbsent, .text = "none is visible", .mend = {}});
-    return;
-  }
-  out.push_back({.area = kMachine,
-                 .name = "GPU",
-                 .health = Health::kNote,
-                 .text = format("{} is here; this version records the machine and the training loop, not yet the GPU",
-                                has_nvidia ? "an NVIDIA GPU" : "an AMD GPU"),
-                 .mend = {}});
-}
-
 void check_permissions(const Host& host, Checks& out) {
   const std::string mounts = host.read_text("/proc/self/mounts").value_or(std::string());
   std::string_view rest = mounts;
@@ -185,7 +170,6 @@ void check_machine(const Host& host, const Readings& readings, const char* const
   }
   check_slurm(variables, readings, out);
   check_shm(host, kind, out);
-  check_gpus(host, out);
   check_permissions(host, out);
 }
 

@@ -190,11 +190,20 @@ class NvidiaCollector final : public Collector {
     }
   }
 
-  // The one with this UUID, or a new one. A label belongs to one UUID for the whole recording.
+  // The one with this UUID, or the one that could not be read at this place so far, or a new one. A label belongs to
+  // one of them for the whole recording.
   Tracked& track(NvidiaDevice::Identity identity) {
-    const auto known = std::find_if(tracked_.begin(), tracked_.end(),
-                                    [&](const auto& one) { return one->device.identity().uuid == identity.uuid; });
-    if (known != tracked_.end()) return **known;
+    const auto find = [&](std::string_view uuid) {
+      return std::find_if(tracked_.begin(), tracked_.end(),
+                          [&](const auto& one) { return one->device.identity().uuid == uuid; });
+    };
+    auto known = find(identity.uuid);
+    if (known == tracked_.end() && !identity.is_mig()) known = find(format("refused {}", identity.index));
+    if (known != tracked_.end()) {
+      identity.label = (*known)->device.identity().label;
+      (*known)->device.set_identity(std::move(identity));  // its place in the list may have changed
+      return **known;
+    }
     const auto is_taken = [&](const std::string& label) {
       return std::any_of(tracked_.begin(), tracked_.end(),
                          [&](const auto& one) { return one->device.identity().label == label; });
