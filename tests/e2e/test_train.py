@@ -83,7 +83,9 @@ def test_the_verdict_names_the_loader_and_what_to_do(home):
     change = finding["advice"][0]["change"]
     assert re.search(r"num_workers=[1-9]", change), change
     assert finding["advice"][0]["step_ms_low"] <= finding["advice"][0]["step_ms_high"] <= document["steps"]["mean_ms"]
-    lines = document["verdict"]["text"].splitlines()
+    printed = document["verdict"]["text"].splitlines()
+    assert max(map(len, printed)) <= 110
+    lines = [line for line in printed if not line.startswith(" " * 8)]  # what does not fit goes on below its text
     assert 3 <= len(lines) <= 5
     assert [line.split()[0] for line in lines[1:4]] == ["why", "do", "gain"]
     # The same words on stderr at the end of the run, marked as ours; nothing of ours on stdout.
