@@ -146,6 +146,22 @@ TEST(StepStatistics, PausesAreThoseOfAllSteps) {
   EXPECT_EQ(statistics.pauses(StepPart::kEvaluation).measured, 0U);
 }
 
+// Watched in turns: what is rare counts in every step, or two checkpoints in the few watched ones would speak for all.
+TEST(StepStatistics, RarePartsAreSeenInStepsThatAreNotWatched) {
+  StepStatistics statistics;
+  for (int i = 0; i < 1280; ++i) {
+    const bool is_watched = i % 128 < 16;
+    Step step{.index = i, .start_ns = i * kNsPerMs, .duration_ns = kNsPerMs, .checkpoint_ns = i % 64 == 0 ? kNsPerMs : 0};
+    if (is_watched) step.forward_ns = kNsPerMs / 2;
+    step.is_hooked = is_watched;
+    statistics.add(step);
+  }
+  const StepSums sums = statistics.steady().sums;
+  EXPECT_NEAR(*sums.mean_ns(StepPart::kCheckpoint) / kNsPerMs, 1.0 / 64, 0.002);
+  EXPECT_DOUBLE_EQ(*sums.mean_ns(StepPart::kForward) / kNsPerMs, 0.5);
+  EXPECT_EQ(statistics.pauses(StepPart::kCheckpoint).steps, 20U);
+}
+
 TEST(StepStatistics, ARestartBeginsAnew) {
   StepStatistics statistics;
   for (int i = 0; i < 100; ++i) statistics.add(step_of(i, 100));

@@ -215,21 +215,22 @@ void StepBuilder::emit_step(std::uint32_t slot, Process& process, const Span& sp
 
   // In a block with the hook off only the steps are recorded.
   step.is_hooked = has_work || (process.measured & kWork) == 0;
+  const std::uint32_t measured = process.measured | (process.has_hook_spans ? kAlwaysWatched : 0);
+  const auto take = [&](Part part) -> std::optional<std::int64_t> {
+    if ((measured & bit(part)) == 0 || times[part].is_unknown) return std::nullopt;
+    return times[part].ns;
+  };
+  // Where small steps are watched in turns, what is rare is still seen in each.
+  step.checkpoint_ns = take(kCheckpointPart);
+  step.compile_ns = take(kCompilePart);
+  step.evaluation_ns = take(kEvaluationPart);
   if (step.is_hooked) {
-    const std::uint32_t measured = process.measured | (process.has_hook_spans ? kAlwaysWatched : 0);
-    const auto take = [&](Part part) -> std::optional<std::int64_t> {
-      if ((measured & bit(part)) == 0 || times[part].is_unknown) return std::nullopt;
-      return times[part].ns;
-    };
     step.data_wait_ns = take(kDataWaitPart);
     step.forward_ns = take(kForwardPart);
     step.backward_ns = take(kBackwardPart);
     step.optimizer_ns = take(kOptimizerPart);
     step.communication_ns = take(kCommunicationPart);
-    step.checkpoint_ns = take(kCheckpointPart);
     step.gc_ns = take(kGarbagePart);
-    step.compile_ns = take(kCompilePart);
-    step.evaluation_ns = take(kEvaluationPart);
     step.hook_ns = process.hook_ns;
     if ((measured & bit(kDataWaitPart)) != 0) step.batches = batches;
   }

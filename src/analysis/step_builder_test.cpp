@@ -49,6 +49,20 @@ TEST(StepBuilder, AHookThatWatchesMakesAnAbsentPartZero) {
   EXPECT_FALSE(steps[0].forward_ns);
 }
 
+TEST(StepBuilder, ACheckpointIsSeenInAStepThatIsNotWatched) {
+  auto hook = span(SpanKind::kHook, 0, 0);
+  hook.value_b = 1;
+  const auto steps = build({span(SpanKind::kForward, 0, 20, 0), span(SpanKind::kStep, 0, 100, 0), hook,
+                            span(SpanKind::kCheckpoint, 110, 80, 1), span(SpanKind::kStep, 100, 100, 1),
+                            span(SpanKind::kStep, 200, 100, 2)});
+  ASSERT_EQ(steps.size(), 3U);
+  EXPECT_TRUE(steps[0].is_hooked);
+  EXPECT_FALSE(steps[2].is_hooked);
+  EXPECT_EQ(steps[1].checkpoint_ns, 80 * kMs);
+  EXPECT_EQ(steps[2].checkpoint_ns, 0);
+  EXPECT_FALSE(steps[2].forward_ns);
+}
+
 TEST(StepBuilder, PartsRecordedAfterTheStepStillCount) {
   const auto steps = build({span(SpanKind::kStep, 0, 100, 0), span(SpanKind::kDataWait, 0, 60, 0),
                             span(SpanKind::kDataWait, 100, 30, 1), span(SpanKind::kStep, 100, 100, 1)});

@@ -56,18 +56,18 @@ void StepSums::add(const Step& step) {
     token_ns += step.duration_ns;
     tokens += step.tokens;
   }
+  for (std::size_t i = 0; i < kStepPartCount; ++i) {
+    if (const auto ns = part_ns(step, static_cast<StepPart>(i))) {
+      part_sum_ns[i] += *ns;
+      ++part_steps[i];
+    }
+  }
   if (!step.is_hooked) return;
   ++hooked_steps;
   hooked_ns += step.duration_ns;
   if (step.batches >= 0) {
     ++batch_steps;
     batches += static_cast<std::uint64_t>(step.batches);
-  }
-  for (std::size_t i = 0; i < kStepPartCount; ++i) {
-    if (const auto ns = part_ns(step, static_cast<StepPart>(i))) {
-      part_sum_ns[i] += *ns;
-      ++part_steps[i];
-    }
   }
 }
 

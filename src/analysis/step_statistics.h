@@ -39,7 +39,7 @@ struct StepSums {
   std::uint64_t hooked_steps = 0;
   std::int64_t hooked_ns = 0;
   std::array<std::int64_t, kStepPartCount> part_sum_ns{};
-  std::array<std::uint64_t, kStepPartCount> part_steps{};  // of hooked steps: those where it was measured
+  std::array<std::uint64_t, kStepPartCount> part_steps{};  // those where it was measured
   std::uint64_t batch_steps = 0;                           // steps with a known number of batches
   std::uint64_t batches = 0;
   std::uint64_t sample_steps = 0;
@@ -51,7 +51,7 @@ struct StepSums {
 
   void add(const Step& step);
   void add(const StepSums& other);
-  // Mean per hooked step; nothing when it was measured in fewer than half of them.
+  // Mean of the steps where it was measured; nothing when they are fewer than half as many as the hooked ones.
   std::optional<double> mean_ns(StepPart part) const;
 };
 

@@ -5,7 +5,8 @@
 
 namespace hotlap {
 
-// Parts are absent when the hook did not measure them; they never add up to more than the duration.
+// Parts are absent when the hook did not measure them; they never add up to more than the duration. Checkpoint, compilation
+// and evaluation are rare and seen in each step, also where the others are watched in turns (is_hooked false).
 struct Step {
   std::uint32_t process = 0;  // slot
   std::int32_t rank = -1;     // -1: not distributed, or unknown
@@ -27,7 +28,7 @@ struct Step {
   std::int64_t samples = -1;  // -1: unknown
   std::int64_t tokens = -1;
   bool is_inferred = false;  // cut by cadence, not by a marker
-  bool is_hooked = true;     // false: inside a shadow block with the hook off
+  bool is_hooked = true;     // false: not its turn to be watched, or inside a shadow block
 };
 
 }  // namespace hotlap

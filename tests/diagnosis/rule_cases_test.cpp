@@ -137,6 +137,9 @@ TEST_P(RuleCase, GivesWhatIsExpected) {
     EXPECT_FALSE(finding.why.empty());
     for (const Advice& advice : finding.advice) {
       EXPECT_LE(advice.step_ms_low.value_or(0), advice.step_ms_high.value_or(0));
+      const auto now_ms = finding.evidence.find("step_ms");
+      if (!advice.step_ms_low || now_ms == finding.evidence.end()) continue;
+      EXPECT_LT(*advice.step_ms_low, std::get<double>(now_ms->second)) << "advice that makes it slower";
     }
   }
   test::expect_golden(folder / "expected.json", outcome_text(outcome));
