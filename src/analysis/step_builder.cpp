@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "wire/ring_layout.h"
+
 namespace hotlap {
 namespace {
 
@@ -101,6 +103,16 @@ constexpr std::uint32_t bit(Part part) { return 1U << part; }
 constexpr std::uint32_t kWork = bit(kDataWaitPart) | bit(kForwardPart) | bit(kBackwardPart) | bit(kOptimizerPart);
 constexpr std::uint32_t kAlwaysWatched = bit(kGarbagePart) | bit(kCheckpointPart) | bit(kEvaluationPart);
 
+// As a kHook span tells it; -1: it does not.
+std::uint32_t shed_parts(std::int64_t hook_parts) {
+  if (hook_parts < 0) return 0;
+  const auto has_shed = [&](HookPart part) {
+    return (static_cast<std::uint64_t>(hook_parts) & static_cast<std::uint64_t>(part)) != 0;
+  };
+  return (has_shed(HookPart::kPhases) ? bit(kForwardPart) | bit(kBackwardPart) | bit(kOptimizerPart) : 0) |
+         (has_shed(HookPart::kGarbage) ? bit(kGarbagePart) : 0);
+}
+
 }  // namespace
 
 std::span<const SpanKind> StepBuilder::kinds() { return kKinds; }
@@ -137,6 +149,7 @@ void StepBuilder::add(const Span& span) {
 void StepBuilder::add_part(Process& process, const Span& span) {
   if (span.kind == SpanKind::kHook) {
     process.has_hook_spans = true;
+    process.shed = shed_parts(span.value_a);
     if (span.duration_ns >= 0) process.hook_ns = span.duration_ns / std::max<std::int64_t>(span.value_b, 1);
     return;
   }
@@ -215,9 +228,9 @@ void StepBuilder::emit_step(std::uint32_t slot, Process& process, const Span& sp
 
   // In a block with the hook off only the steps are recorded.
   step.is_hooked = has_work || (process.measured & kWork) == 0;
-  const std::uint32_t measured = process.measured | (process.has_hook_spans ? kAlwaysWatched : 0);
+  const std::uint32_t measured = (process.measured | (process.has_hook_spans ? kAlwaysWatched : 0)) & ~process.shed;
   const auto take = [&](Part part) -> std::optional<std::int64_t> {
-    if ((measured & bit(part)) == 0 || times[part].is_unknown) return std::nullopt;
+    if (((measured & bit(part)) == 0 && times[part].ns == 0) || times[part].is_unknown) return std::nullopt;
     return times[part].ns;
   };
   // Where small steps are watched in turns, what is rare is still seen in each.

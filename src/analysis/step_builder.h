@@ -57,6 +57,7 @@ class StepBuilder {
     bool is_inferring = false;
     bool has_steps = false;
     std::uint32_t measured = 0;  // parts seen at least once: one that is absent from a later step took no time
+    std::uint32_t shed = 0;      // parts that the hook has stopped watching
     std::int64_t index_inferred = 0;
     std::int64_t last_end_ns = INT64_MIN;
   };

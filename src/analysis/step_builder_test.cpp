@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "wire/ring_layout.h"
+
 namespace hotlap {
 namespace {
 
@@ -61,6 +63,30 @@ TEST(StepBuilder, ACheckpointIsSeenInAStepThatIsNotWatched) {
   EXPECT_EQ(steps[1].checkpoint_ns, 80 * kMs);
   EXPECT_EQ(steps[2].checkpoint_ns, 0);
   EXPECT_FALSE(steps[2].forward_ns);
+}
+
+TEST(StepBuilder, APartThatTheHookHasShedIsMissing) {
+  auto hook = span(SpanKind::kHook, 100, 0, 1);
+  hook.value_a = static_cast<std::int64_t>(HookPart::kPhases) | static_cast<std::int64_t>(HookPart::kGarbage);
+  hook.value_b = 1;
+  const auto steps =
+      build({span(SpanKind::kDataWait, 0, 50, 0), span(SpanKind::kForward, 50, 20, 0), span(SpanKind::kStep, 0, 100, 0),
+             span(SpanKind::kDataWait, 100, 50, 1), span(SpanKind::kStep, 100, 100, 1), hook});
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_EQ(steps[0].forward_ns, 20 * kMs);
+  EXPECT_EQ(steps[1].data_wait_ns, 50 * kMs);
+  EXPECT_FALSE(steps[1].forward_ns);  // it was not watched: missing, not 0
+  EXPECT_FALSE(steps[1].gc_ns);
+  EXPECT_EQ(steps[1].checkpoint_ns, 0);
+}
+
+TEST(StepBuilder, AStepThatWasNotWatchedHasNoParts) {
+  const auto steps = build({span(SpanKind::kDataWait, 0, 50, 0), span(SpanKind::kForward, 50, 20, 0),
+                            span(SpanKind::kStep, 0, 100, 0), span(SpanKind::kStep, 100, 100, 1)});
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_TRUE(steps[0].is_hooked);
+  EXPECT_FALSE(steps[1].is_hooked);
+  EXPECT_FALSE(steps[1].data_wait_ns);
 }
 
 TEST(StepBuilder, PartsRecordedAfterTheStepStillCount) {
