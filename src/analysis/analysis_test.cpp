@@ -151,7 +151,8 @@ TEST(StepStatistics, RarePartsAreSeenInStepsThatAreNotWatched) {
   StepStatistics statistics;
   for (int i = 0; i < 1280; ++i) {
     const bool is_watched = i % 128 < 16;
-    Step step{.index = i, .start_ns = i * kNsPerMs, .duration_ns = kNsPerMs, .checkpoint_ns = i % 64 == 0 ? kNsPerMs : 0};
+    Step step{
+        .index = i, .start_ns = i * kNsPerMs, .duration_ns = kNsPerMs, .checkpoint_ns = i % 64 == 0 ? kNsPerMs : 0};
     if (is_watched) step.forward_ns = kNsPerMs / 2;
     step.is_hooked = is_watched;
     statistics.add(step);

@@ -436,9 +436,10 @@ void judge(const FactTable& facts, const Case& c, const Params& params, FindingS
   } else if (c.io_share >= kIoShareHigh) {
     storage_bound(facts, c, choice, finding);
   } else if (helps && c.is_crowded() && c.crowded_ms(choice.workers) >= (1 - kGainMin) * c.step_ms) {
-    out.cannot_tell(format("{} % of each step is waiting for data, but while other programs take {} of {} cores, workers "
-                           "would gain nothing",
-                           figure(c.wait_pct), cores_figure(c.outside), cores_figure(c.cores)));
+    out.cannot_tell(
+        format("{} % of each step is waiting for data, but while other programs take {} of {} cores, workers "
+               "would gain nothing",
+               figure(c.wait_pct), cores_figure(c.outside), cores_figure(c.cores)));
     return;
   } else if (helps && choice.workers > c.workers) {
     too_few_workers(c, choice, finding);
