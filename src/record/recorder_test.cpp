@@ -114,6 +114,51 @@ TEST_F(RecorderTest, StartsAndStopsManyTimesWithEveryCollector) {
   }
 }
 
+// Says once that it saw this process, and under which slot.
+class WitnessCollector final : public Collector {
+ public:
+  Result<Outcome> sample(const TickInfo& tick, SampleSink& out) override {
+    for (const JobProcess& process : tick.job.processes) {
+      if (process.pid != ::getpid() || is_told_) continue;
+      is_told_ = true;
+      out.event(EventKind::kNote, 0, std::string("saw ").append(process.slot));
+      out.attribute("witness", process.slot);
+      has_told.store(true);
+    }
+    return Outcome::kNoData;
+  }
+  static inline std::atomic<bool> has_told{false};
+
+ private:
+  bool is_told_ = false;
+};
+
+// A GPU's process list has to be matched with the job's, on a lane that may block.
+TEST_F(RecorderTest, SlowLanesSeeTheJobsProcesses) {
+  const CollectorSpec witness{.name = "witness",
+                              .summary = "t",
+                              .metrics = kMetrics,
+                              .lane = Lane::kMayBlock,
+                              .open = [](const Host&) -> Result<std::unique_ptr<Collector>> {
+                                return std::unique_ptr<Collector>(std::make_unique<WitnessCollector>());
+                              }};
+  const CollectorSpec* const specs[] = {&witness};
+  RecorderOptions with = options();
+  with.collectors = specs;
+  with.tree.root_pid = ::getpid();
+  Recorder recorder(with, writer("w.hotlap"));
+  recorder.start();
+  wait_for([] { return WitnessCollector::has_told.load(); });
+  ASSERT_TRUE(recorder.finish("exit 0").closed.ok());
+  auto reader = std::move(*RecordingReader::open(folder_ / "w.hotlap"));
+  bool has_note = false;
+  for (const Event& event : events_of(*reader)) has_note |= event.text == "saw main";
+  EXPECT_TRUE(has_note);
+  const auto attributes = reader->read_attributes();
+  ASSERT_TRUE(attributes.ok());
+  EXPECT_EQ(attributes->at("witness"), "main");
+}
+
 std::atomic<bool> is_released{false};
 
 class StuckCollector final : public Collector {
