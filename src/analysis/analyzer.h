@@ -2,8 +2,10 @@
 // The analyzer contract: bounded state, fed in time order, the same code live and offline, mergeable over recordings.
 // Analyzers make facts; rules see nothing else.
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "model/event.h"
@@ -20,7 +22,8 @@ namespace hotlap {
 struct RunDescription {
   const RunInfo* run = nullptr;
   const RecordingInfo* recording = nullptr;
-  std::span<const ProcessInfo> processes;  // replaced through on_processes when it grows
+  std::span<const ProcessInfo> processes;             // replaced through on_processes when it grows
+  std::function<std::string(std::uint32_t)> name_of;  // text of a span's name; empty: unknown
 };
 
 // Confined to the analysis thread. State is bounded whatever the length of the run.

@@ -37,7 +37,9 @@ RecordingAnalysis::RecordingAnalysis(RecordingReader& reader, const RunInfo& run
       specs_(specs),
       info_(reader.info()),
       builder_([this](const Step& step) { steps_.push_back(step); }) {
-  description_ = {.run = &run, .recording = &info_, .processes = processes_};
+  description_ = {.run = &run, .recording = &info_, .processes = processes_, .name_of = [&reader](std::uint32_t id) {
+                    return reader.name(id);
+                  }};
   for (const AnalyzerSpec* spec : specs_) analyzers_.push_back(spec->open(description_));
 }
 

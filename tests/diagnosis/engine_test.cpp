@@ -109,6 +109,46 @@ TEST(Engine, LoaderAndCores) {
   EXPECT_NEAR(*cores->number("busy_pct"), 40, 1);
 }
 
+// What an evaluation's loader costs says nothing about training.
+TEST(Engine, TheLoaderIsTheOneThatFeedsTheSteps) {
+  const FakeJob job{.steps = 600, .workers = 2, .batch_ms = 100, .compute_ms = 20};
+  FakeJob evaluated = job;
+  evaluated.evaluation_every = 10;
+  evaluated.evaluation_batches = 30;  // more batches than training has
+  evaluated.evaluation_batch_ms = 400;
+  FakeRecording recording;
+  evaluated.record(recording);
+  recording.add_sample("hook.user.value", "main loader.queue_depth loader 1 (Images)", MetricKind::kGauge, 1,
+                       {1'000'000'000'000, Value::of(3.0)});
+  recording.add_sample("hook.user.value", "main loader.queue_depth loader 2 (Proofs)", MetricKind::kGauge, 1,
+                       {1'000'000'000'000, Value::of(9.0)});
+  const FactTable facts = analyze({&recording});
+  ASSERT_EQ(facts.all("loader.summary").size(), 1U);
+  const Fact* loader = facts.find("loader.summary");
+  EXPECT_EQ(loader->text("loader"), "loader 1 (Images)");
+  EXPECT_EQ(loader->text("dataset"), "Images");
+  EXPECT_EQ(loader->number("loaders"), 2);
+  EXPECT_EQ(loader->number("workers"), 2);
+  EXPECT_NEAR(*loader->number("batch_wall_ms"), 100, 1);
+  EXPECT_NEAR(*loader->number("fetch_ms"), 90, 1);
+  EXPECT_NEAR(*loader->number("batches"), 600 - 2 * 2, 1);
+  EXPECT_EQ(loader->number("queue_depth"), 3);
+}
+
+// Recordings of hooks that did not say whose a batch is.
+TEST(Engine, NamelessBatchesAreTheLoaders) {
+  FakeRecording recording;
+  FakeJob{.steps = 600, .workers = 2, .batch_ms = 100, .compute_ms = 20, .has_loader_names = false}.record(recording);
+  recording.add_sample("hook.user.value", "main loader.queue_depth", MetricKind::kGauge, 1,
+                       {1'000'000'000'000, Value::of(3.0)});
+  const FactTable facts = analyze({&recording});
+  ASSERT_EQ(facts.all("loader.summary").size(), 1U);
+  const Fact* loader = facts.find("loader.summary");
+  EXPECT_EQ(loader->text("dataset"), "Images");
+  EXPECT_NEAR(*loader->number("batch_wall_ms"), 100, 1);
+  EXPECT_EQ(loader->number("queue_depth"), 3);
+}
+
 TEST(Engine, NodesOfOneRunAreToldApart) {
   FakeRecording first("n1");
   FakeRecording second("n2");

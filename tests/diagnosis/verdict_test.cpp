@@ -69,6 +69,33 @@ TEST(Verdict, TooFewWorkersAndTheAdviceHelps) {
   EXPECT_GE(*change->predicted_ms_high, job.step_ms());
 }
 
+// An evaluation over a slow loader of its own changes nothing of what is said about training.
+TEST(Verdict, AnEvaluationsLoaderDoesNotCount) {
+  FakeJob job{.steps = 600, .workers = 2, .batch_ms = 80, .batch_cpu_ms = 78, .compute_ms = 15, .cores = 8};
+  const AnalysisDocument alone = answer(job);
+  job.evaluation_every = 100;
+  job.evaluation_batches = 100;
+  job.evaluation_batch_ms = 500;
+  const AnalysisDocument evaluated = answer(job);
+  ASSERT_FALSE(alone.findings.empty());
+  ASSERT_EQ(evaluated.findings.size(), alone.findings.size());
+  const Advice& expected = alone.findings.front().advice.front();
+  const Advice& advice = evaluated.findings.front().advice.front();
+  EXPECT_EQ(advice.change, expected.change);
+  EXPECT_NEAR(*advice.step_ms_low, *expected.step_ms_low, 0.02 * *expected.step_ms_low);
+  EXPECT_NEAR(*advice.step_ms_high, *expected.step_ms_high, 0.02 * *expected.step_ms_high);
+  EXPECT_EQ(evaluated.steps.loader_workers, alone.steps.loader_workers);
+}
+
+// A healthy training stays healthy however long its evaluation waits.
+TEST(Verdict, AHealthyTrainingWithASlowEvaluationIsHealthy) {
+  FakeJob job{.steps = 600, .workers = 4, .batch_ms = 60, .batch_cpu_ms = 58, .compute_ms = 60, .cores = 8};
+  EXPECT_EQ(answer(job).verdict, VerdictKind::kHealthy);
+  job.evaluation_every = 100;
+  job.evaluation_batch_ms = 900;
+  EXPECT_EQ(answer(job).verdict, VerdictKind::kHealthy) << answer(job).verdict_text;
+}
+
 TEST(Verdict, HealthyTooShortAndUnseen) {
   const FakeJob healthy{.steps = 500, .workers = 4, .batch_ms = 60, .compute_ms = 40, .cores = 4};
   EXPECT_EQ(answer(healthy).verdict, VerdictKind::kHealthy);

@@ -67,7 +67,7 @@ def collect(ring_dir):
     return rings, {p.name: p.read_text() for p in ring_dir.glob("*.off")}, sorted(p.name for p in ring_dir.glob("*.on"))
 
 
-def execute(command, cwd, ring_dir=None, env=None, timeout=120):
+def execute(command, cwd, ring_dir=None, env=None, timeout=600):
     done = subprocess.run(command, cwd=str(cwd), env=environment(ring_dir, env or {}), stdin=subprocess.DEVNULL,
                           capture_output=True, timeout=timeout)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
@@ -93,7 +93,7 @@ class Program:
     def command(self, python, flags, arguments):
         return [python, *flags, str(self.path), *arguments]
 
-    def run(self, python=PYTHON, flags=(), arguments=(), env=None, compare=True, timeout=120, command=None):
+    def run(self, python=PYTHON, flags=(), arguments=(), env=None, compare=True, timeout=600, command=None):
         """Runs it with the hook, and before that without it, and compares what can be seen from outside."""
         command = command or self.command(python, flags, arguments)
         plain = execute(command, self.folder, None, env, timeout) if compare else None

@@ -15,6 +15,7 @@ TRAINS = e.TRAINING | e.GRAD | e.PARAMETERS
 class Loader:
     def __init__(self, recorder, number):
         self.name, self.number = recorder.name("loader %d" % number), number
+        self.depth_name = recorder.name("loader.queue_depth loader %d" % number)
 
 
 class Discovery:
@@ -76,7 +77,7 @@ def usual_step(t, loader, depth=-1, fetched=False, forwards=2, batches=1):
     events = []
     for _ in range(batches):
         if fetched:
-            events.append((e.FETCHED, t, t + 90, 80, 1000, (t + 50, 16, -1, -1), None))
+            events.append((e.FETCHED, t, t + 90, 80, 1000, (t + 50, 16, -1, -1), None, loader.name))
         events.append((e.WAITED, t, t + 100, 77, loader, 16, 1000, -1, depth))
         events += [(e.FORWARD, t + 110 + 10 * i, t + 118 + 10 * i, TRAINS if not i else TRAINS & ~e.PARAMETERS)
                    for i in range(forwards)]

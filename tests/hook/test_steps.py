@@ -39,7 +39,7 @@ for epoch in range(3):
     assert len(waits) == 24 and {v["b"] for v in waits} == {8 * 8 * 4 + 8 * 8}
     assert all(f["a"] == 2 for f in ring.spans(w.FORWARD))  # model and loss are called by the program
     assert ring.closed == 1
-    assert '"batch_size": 8' in ring.infos()["loader"]
+    assert '"batch_size": 8' in ring.infos()["loader.1"]
     assert '"initialised": false' in ring.infos()["accelerator"]
     own = sorted(h["duration"] for h in ring.spans(w.HOOK))
     assert own and own[len(own) // 2] < 2_000_000  # CPU time, so also on a busy machine

@@ -34,8 +34,33 @@ double wait_of(const FakeJob& job) {
   return std::max(job.batch_ms / job.workers - job.compute_ms - job.other_ms, 0.2);
 }
 
+// A batch of an evaluation: made, waited for, outside of every step. Returns its end.
+std::int64_t record_evaluation_batch(const FakeJob& job, std::uint32_t main, std::uint32_t maker, std::uint32_t name,
+                                     std::int64_t t, FakeRecording& out) {
+  const std::int64_t made = ns(job.evaluation_batch_ms);
+  for (const SpanKind kind : {SpanKind::kWorkerBatch, SpanKind::kWorkerFetch}) {
+    out.add_span({.start_ns = t,
+                  .duration_ns = made,
+                  .kind = kind,
+                  .process = maker,
+                  .name = job.has_loader_names ? name : 0,
+                  .value_a = made,
+                  .value_b = job.batch_size});
+  }
+  out.add_span({.start_ns = t,
+                .duration_ns = made,
+                .kind = SpanKind::kDataWait,
+                .process = main,
+                .name = name,
+                .value_a = job.batch_size});
+  return t + made;
+}
+
 void record_steps(const FakeJob& job, std::uint32_t main, const std::vector<std::uint32_t>& loaders, FakeRecording& out,
                   std::int64_t& end_ns) {
+  const std::uint32_t train_name = out.add_name("loader 1 (Images)");
+  const std::uint32_t evaluation_name = out.add_name("loader 2 (Proofs)");
+  const std::uint32_t worker_name = job.has_loader_names ? train_name : 0;
   Noise noise(job.jitter);
   std::int64_t t = kBeginNs;
   for (std::int64_t i = 0; i < job.steps; ++i) {
@@ -53,18 +78,21 @@ void record_steps(const FakeJob& job, std::uint32_t main, const std::vector<std:
                   .duration_ns = batch_ns,
                   .kind = SpanKind::kWorkerBatch,
                   .process = maker,
+                  .name = worker_name,
                   .value_a = cpu,
                   .value_b = 1'000'000});
     out.add_span({.start_ns = made,
                   .duration_ns = batch_ns * 9 / 10,
                   .kind = SpanKind::kWorkerFetch,
                   .process = maker,
+                  .name = worker_name,
                   .value_a = cpu * 9 / 10,
                   .value_b = samples});
     out.add_span({.start_ns = t,
                   .duration_ns = wait,
                   .kind = SpanKind::kDataWait,
                   .process = main,
+                  .name = train_name,
                   .step = i,
                   .value_a = samples,
                   .value_b = 1'000'000});
@@ -100,6 +128,20 @@ void record_steps(const FakeJob& job, std::uint32_t main, const std::vector<std:
                   .step = i,
                   .value_a = 0,
                   .value_b = 1});
+    if (job.evaluation_every == 0 || (i + 1) % job.evaluation_every != 0) continue;
+    // Making its iterator was still taken for a part of the next step: nobody knew yet.
+    out.add_span({.start_ns = t,
+                  .duration_ns = ns(2),
+                  .kind = SpanKind::kDataWait,
+                  .process = main,
+                  .name = evaluation_name,
+                  .step = i + 1,
+                  .value_a = 0});
+    t += ns(2);
+    for (std::int64_t n = 0; n < job.evaluation_batches; ++n) {
+      const std::uint32_t of = loaders.empty() ? main : loaders[static_cast<std::size_t>(n) % loaders.size()];
+      t = record_evaluation_batch(job, main, of, evaluation_name, t, out);
+    }
   }
   end_ns = t;
 }
@@ -130,10 +172,14 @@ void FakeJob::record(FakeRecording& out) const {
   if (has_hook) {
     out.add_event({kBeginNs - kNsPerS, EventKind::kPhase, 0, "initialisation"});
     out.add_event({kBeginNs, EventKind::kPhase, 0, "training"});
-    out.add_attribute(format("process.{}.loader", label),
-                      format(R"({{"known": true, "num_workers": {}, "batch_size": {}, "prefetch_factor": {}, )"
-                             R"("persistent_workers": true, "pin_memory": false, "dataset": "Images"}})",
-                             workers, batch_size, workers > 0 ? "2" : "null"));
+    const auto settings = [&](std::string_view dataset, std::int32_t processes) {
+      return format(R"({{"known": true, "num_workers": {}, "batch_size": {}, "prefetch_factor": {}, )"
+                    R"("persistent_workers": true, "pin_memory": false, "dataset": "{}"}})",
+                    processes, batch_size, processes > 0 ? "2" : "null", dataset);
+    };
+    const std::string key = format("process.{}.loader", label);
+    out.add_attribute(has_loader_names ? key + ".1" : key, settings("Images", workers));
+    if (has_loader_names && evaluation_every > 0) out.add_attribute(key + ".2", settings("Proofs", workers + 4));
     out.add_attribute(format("process.{}.step_source", label), "optimizer");
     record_steps(*this, main, loaders, out, end_ns);
   }

@@ -22,6 +22,10 @@ class FakeRecording final : public RecordingReader {
     processes_.push_back(std::move(process));
     return processes_.back().slot;
   }
+  std::uint32_t add_name(std::string text) {
+    names_.push_back(std::move(text));
+    return static_cast<std::uint32_t>(names_.size());
+  }
   void add_span(const Span& span) { spans_.push_back(span); }
   void add_event(Event event) { events_.push_back(std::move(event)); }
   void add_attribute(const std::string& key, const std::string& text) { attributes_[key] = text; }
@@ -104,13 +108,14 @@ class FakeRecording final : public RecordingReader {
   Result<std::vector<ProcessInfo>> read_processes() override { return processes_; }
   Result<std::vector<Loss>> read_losses() override { return losses_; }
   Result<std::map<std::string, std::string>> read_attributes() override { return attributes_; }
-  std::string name(std::uint32_t) override { return {}; }
+  std::string name(std::uint32_t id) override { return id == 0 || id > names_.size() ? std::string() : names_[id - 1]; }
 
  private:
   RecordingInfo info_;
   std::vector<StoredSeries> series_;
   std::map<std::uint32_t, std::vector<SamplePoint>> samples_;
   std::vector<Span> spans_;
+  std::vector<std::string> names_;
   std::vector<Event> events_;
   std::vector<ProcessInfo> processes_;
   std::vector<Loss> losses_;

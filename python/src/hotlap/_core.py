@@ -214,10 +214,7 @@ class Core:
         self.forward_since_batch = False
         self.pending = start, end - start, samples, size, tokens, loader
         if depth >= 0:
-            self.recorder.count(self.depth_name(), depth, self.step_now(), start)
-
-    def depth_name(self):
-        return self.recorder.name("loader.queue_depth")
+            self.recorder.count(loader.depth_name, depth, self.step_now(), start)
 
     def taken_over(self, _):
         """A thread turned out to be the training one; what another one only waited for is not its own."""

@@ -55,6 +55,21 @@ def launcher(environ):
     return "", -1, -1, -1
 
 
+# In multiprocessing's settings of this process, which its children get however they are started, as plain text.
+LOADER_KEY = "hotlap_loader"
+
+
+def set_loader(text):
+    """The loader whose fetchers and workers are made next."""
+    sys.modules["multiprocessing.process"].current_process()._config[LOADER_KEY] = text
+
+
+def loader():
+    """The loader that this process, or this fetcher, works for; "" when it is not known."""
+    process = sys.modules.get("multiprocessing.process")
+    return process.current_process()._config.get(LOADER_KEY, "") if process is not None else ""
+
+
 def worker_id():
     """Of a torch loader worker; -1 elsewhere."""
     worker = sys.modules.get("torch.utils.data._utils.worker")

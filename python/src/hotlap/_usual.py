@@ -104,7 +104,7 @@ def whole_step(core, batch, at, key, thread, here):
                 return None
             _, start, end, _, loader, size, size_bytes, found, depth = waited = event
             if depth >= 0:
-                records.append(_wire.pack_count(core.depth_name(), start, depth, index))
+                records.append(_wire.pack_count(loader.depth_name, start, depth, index))
             if size >= 0:
                 samples = size if samples < 0 else samples + size
             if found >= 0:

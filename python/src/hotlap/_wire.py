@@ -71,21 +71,22 @@ def pack_span(kind: int, start: int, duration: int, thread: int, name: int, step
 
 
 def pack_fetched(event: Tuple[Any, ...], step: int, thread: int) -> bytes:
-    """The spans of one batch made by a fetcher: (_, start, end, CPU, bytes, parts or None, transforms or None), parts:
-    (collate start, samples, CPU of the fetch, CPU of collate). CPU time is -1 where it was not asked for."""
-    _, start, end, cpu, size, parts, transforms = event
+    """The spans of one batch made by a fetcher: (_, start, end, CPU, bytes, parts or None, transforms or None, name of
+    its loader), parts: (collate start, samples, CPU of the fetch, CPU of collate). CPU time is -1 where it was not
+    asked for."""
+    _, start, end, cpu, size, parts, transforms, name = event
     if parts is None:
-        return pack_span_raw(1, 0, 56, WORKER_BATCH, 0, start, end - start, thread, 0, step, cpu, size)
+        return pack_span_raw(1, 0, 56, WORKER_BATCH, 0, start, end - start, thread, name, step, cpu, size)
     collate_start, samples, fetch_cpu, collate_cpu = parts
     spans = _THREE_SPANS.pack(
-        1, 0, 56, WORKER_BATCH, 0, start, end - start, thread, 0, step, cpu, size,
-        1, 0, 56, WORKER_FETCH, 0, start, collate_start - start, thread, 0, step, fetch_cpu, samples,
-        1, 0, 56, WORKER_COLLATE, 0, collate_start, end - collate_start, thread, 0, step, collate_cpu, samples)
+        1, 0, 56, WORKER_BATCH, 0, start, end - start, thread, name, step, cpu, size,
+        1, 0, 56, WORKER_FETCH, 0, start, collate_start - start, thread, name, step, fetch_cpu, samples,
+        1, 0, 56, WORKER_COLLATE, 0, collate_start, end - collate_start, thread, name, step, collate_cpu, samples)
     if transforms is None:
         return spans
     transform_start, wall, transform_cpu, calls = transforms
-    return spans + pack_span_raw(1, 0, 56, WORKER_TRANSFORM, 0, transform_start, wall, thread, 0, step, transform_cpu,
-                                 calls)
+    return spans + pack_span_raw(1, 0, 56, WORKER_TRANSFORM, 0, transform_start, wall, thread, name, step,
+                                 transform_cpu, calls)
 
 
 def records_in(elements: Iterable[bytes]) -> int:

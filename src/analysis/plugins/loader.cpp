@@ -1,10 +1,13 @@
 // What a batch costs where it is made: wall and CPU time per batch, its parts, how busy the workers are, and the
-// loader's settings. Batches are made in worker processes, or inside next() when there are none.
+// loader's settings. Batches are made in worker processes, or inside next() when there are none. A process may have
+// several loaders, told apart by the name on their spans: the facts are those of the one whose batches feed steps,
+// whatever an evaluation's cost.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "analysis/analyzer.h"
 #include "analysis/block_means.h"
@@ -43,15 +46,20 @@ constexpr std::array kFields{
     FactField{"start_method", "text", "fork, spawn or forkserver"},
     FactField{"dataset", "text", "class of the dataset"},
     FactField{"process", "text", "label of the training process"},
+    FactField{"loader", "text", "which loader it is"},
+    FactField{"loaders", "1", "loaders of the process that made batches or were waited for; evaluation's among them"},
 };
-constexpr std::array kSchemas{FactSchema{"loader.summary", "the data loader of one training process", kFields}};
+constexpr std::array kSchemas{
+    FactSchema{"loader.summary", "the data loader of one training process whose batches feed its steps", kFields}};
 constexpr std::array kSpans{SpanKind::kWorkerBatch,   SpanKind::kWorkerFetch, SpanKind::kWorkerTransform,
                             SpanKind::kWorkerCollate, SpanKind::kWorkerStart, SpanKind::kDataWait};
 constexpr std::array kMetrics{std::string_view{"hook.user.value"}};
 
 constexpr std::uint64_t kFirstBatchesLeftOut = 2;  // of each worker: imports, cold caches, everybody starting at once
 constexpr std::size_t kWorkersMax = 4096;
-constexpr std::size_t kGroupsMax = 256;
+constexpr std::size_t kGroupsMax = 1024;
+constexpr std::size_t kDepthsMax = 1024;
+constexpr std::string_view kDepth = "loader.queue_depth";
 
 // Mean and variance of many values, one at a time (Welford).
 struct Moments {
@@ -86,12 +94,20 @@ struct Worker {
   std::int64_t busy_ns = 0;
 };
 
-// The loader of one training process.
+// One loader of one training process.
 struct Group {
   std::string node;
   std::uint32_t owner = 0;  // slot of the training process
+  std::uint32_t name = 0;   // of its spans; 0: the hook did not know which loader it was
   std::string process;
   std::int32_t rank = -1;
+  std::string loader;    // text of `name`
+  std::string settings;  // JSON; empty: unknown
+  std::size_t loaders = 0;
+  bool is_chosen = false;  // what comes after the spans is filled in
+  std::optional<double> queue_depth;
+  std::uint64_t step_batches = 0;  // that steps waited for
+  std::int64_t step_wait_ns = 0;
   bool is_in_process = false;
   std::map<std::uint32_t, Worker> workers;
   BlockMeans wall_blocks{8};
@@ -121,29 +137,30 @@ class LoaderAnalyzer final : public Analyzer {
   void on_spans(std::span<const Span> spans) override {
     for (const Span& span : spans) {
       if (span.duration_ns < 0) continue;
-      if (span.kind == SpanKind::kDataWait || span.kind == SpanKind::kWorkerStart) {
-        if (Group* group = group_of(span.process)) {
-          if (span.kind == SpanKind::kWorkerStart) group->start.add(span.duration_ns);
-        }
-        continue;
+      switch (span.kind) {
+        case SpanKind::kDataWait: on_wait(span); break;
+        case SpanKind::kWorkerStart:
+          if (Group* group = group_of(span.process, span.name)) group->start.add(span.duration_ns);
+          break;
+        default: on_worker_span(span);
       }
-      on_worker_span(span);
     }
   }
 
   void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
-    if (series.instance.find("loader.queue_depth") != std::string::npos) queue_depth_.add(points, series.scale);
+    if (series.instance.find(kDepth) == std::string::npos) return;
+    if (queue_depths_.size() >= kDepthsMax && !queue_depths_.contains(series.instance)) return;
+    queue_depths_[series.instance].add(points, series.scale);
   }
 
   void merge(const Analyzer& other) override {
-    const auto& from = static_cast<const LoaderAnalyzer&>(other);
-    for (Group group : from.named_groups()) groups_.push_back(std::move(group));
-    for (const auto& [key, text] : from.settings()) merged_settings_[key] = text;
-    if (!queue_depth_.last()) queue_depth_ = from.queue_depth_;
+    for (Group& group : static_cast<const LoaderAnalyzer&>(other).training_groups()) {
+      groups_.push_back(std::move(group));
+    }
   }
 
   void snapshot(FactTable& out) const override {
-    std::vector<Group> groups = named_groups();
+    std::vector<Group> groups = training_groups();
     std::ranges::stable_sort(groups, {}, &Group::rank);
     std::map<std::pair<std::string, std::string>, const Group*> best;  // a restarted recorder has a process twice
     for (const Group& group : groups) {
@@ -156,8 +173,6 @@ class LoaderAnalyzer final : public Analyzer {
   }
 
  private:
-  using Settings = std::map<std::string, std::string>;  // label of a process → JSON of its loader
-
   const ProcessInfo* process_of(std::uint32_t slot) const {
     const auto found = processes_.find(slot);
     return found == processes_.end() ? nullptr : &found->second;
@@ -178,17 +193,28 @@ class LoaderAnalyzer final : public Analyzer {
     return owner;
   }
 
-  Group* group_of(std::uint32_t owner) {
-    const auto found = std::ranges::find(groups_, owner, &Group::owner);
+  Group* group_of(std::uint32_t owner, std::uint32_t name) {
+    const auto found =
+        std::ranges::find_if(groups_, [&](const Group& group) { return group.owner == owner && group.name == name; });
     if (found != groups_.end()) return &*found;
     if (groups_.size() >= kGroupsMax) return nullptr;
-    groups_.emplace_back().owner = owner;
-    return &groups_.back();
+    Group& group = groups_.emplace_back();
+    group.owner = owner;
+    group.name = name;
+    return &group;
+  }
+
+  void on_wait(const Span& span) {
+    Group* group = group_of(span.process, span.name);
+    // Without samples: making the iterator, or the end of the data, both before it is known what they are for.
+    if (group == nullptr || span.step < 0 || span.value_a == 0) return;
+    ++group->step_batches;
+    group->step_wait_ns += span.duration_ns;
   }
 
   void on_worker_span(const Span& span) {
     const std::uint32_t owner = owner_of(span.process);
-    Group* group = group_of(owner);
+    Group* group = group_of(owner, span.name);
     if (group == nullptr) return;
     switch (span.kind) {
       case SpanKind::kWorkerFetch: group->fetch.add(span.duration_ns); return;
@@ -217,43 +243,87 @@ class LoaderAnalyzer final : public Analyzer {
     group->cpu.add(span.value_a);
   }
 
-  // Groups with the names of their processes, which may have come after their spans.
-  std::vector<Group> named_groups() const {
+  // Of each process the loader that feeds its steps, with what may have come after its spans: names and settings.
+  std::vector<Group> training_groups() const {
     std::vector<Group> out;
+    std::map<std::uint32_t, std::vector<const Group*>> of_owner;
     for (const Group& group : groups_) {
-      Group& named = out.emplace_back(group);
-      if (!named.process.empty() || !named.node.empty()) continue;  // of another recording
-      named.node = run_.recording->node;
-      if (const ProcessInfo* process = process_of(group.owner)) {
-        named.process = slot_label(*process);
-        if (process->role == ProcessRole::kRank) named.rank = process->index;
+      if (group.is_chosen) {
+        out.push_back(group);  // of another recording, chosen there
+      } else {
+        of_owner[group.owner].push_back(&group);
       }
     }
+    for (const auto& [owner, groups] : of_owner) out.push_back(training_group(owner, groups));
     return out;
   }
 
-  Settings settings() const {
-    Settings out = merged_settings_;
-    for (const auto& [key, text] : run_.recording->attributes) {
-      // "process.<label>.loader": the hook's INFO record.
-      if (!key.starts_with("process.") || !key.ends_with(".loader")) continue;
-      out[key.substr(8, key.size() - 8 - 7)] = text;
+  Group training_group(std::uint32_t owner, const std::vector<const Group*>& groups) const {
+    const auto feeds = [](const Group* group) {
+      return std::tuple(group->step_batches, group->step_wait_ns, group->wall.n + group->first_batches.n);
+    };
+    const Group* chosen = *std::ranges::max_element(groups, {}, feeds);
+    Group out = *chosen;
+    // A hook that did not say whose batches they are: those of all loaders are taken together.
+    const auto nameless = std::ranges::find(groups, 0U, &Group::name);
+    if (chosen->workers.empty() && nameless != groups.end() && *nameless != chosen) {
+      out = **nameless;
+      out.name = chosen->name;
+      if (chosen->start.n > 0) out.start = chosen->start;
     }
+    out.is_chosen = true;
+    out.node = run_.recording->node;
+    out.loader = run_.name_of ? run_.name_of(out.name) : std::string();
+    out.loaders =
+        static_cast<std::size_t>(std::ranges::count_if(groups, [](const Group* group) { return group->name != 0; }));
+    if (const ProcessInfo* process = process_of(owner)) {
+      out.process = slot_label(*process);
+      if (process->role == ProcessRole::kRank) out.rank = process->index;
+    }
+    out.settings = settings_of(out);
+    out.queue_depth = queue_depth_of(out);
     return out;
+  }
+
+  // The hook's INFO record "loader.N", of "loader N (…)"; an earlier hook said "loader", whichever it was.
+  std::string settings_of(const Group& group) const {
+    const auto& attributes = run_.recording->attributes;
+    const std::string prefix = format("process.{}.loader", group.process);
+    constexpr std::string_view kNamed = "loader ";
+    if (group.loader.starts_with(kNamed)) {
+      const std::size_t end = group.loader.find(' ', kNamed.size());
+      const auto found = attributes.find(prefix + "." + group.loader.substr(kNamed.size(), end - kNamed.size()));
+      if (found != attributes.end()) return found->second;
+    }
+    for (const std::string& key : {prefix, prefix + ".1"}) {
+      if (const auto found = attributes.find(key); found != attributes.end()) return found->second;
+    }
+    return {};
+  }
+
+  std::optional<double> queue_depth_of(const Group& group) const {
+    const std::string early = format("{} {}", group.process, kDepth);
+    for (const std::string& instance : {early + " " + group.loader, early}) {
+      const auto found = queue_depths_.find(instance);
+      if (found != queue_depths_.end() && found->second.last()) {
+        return found->second.mean(INT64_MIN / 4, INT64_MAX / 4);
+      }
+    }
+    return std::nullopt;
   }
 
   void add_fact(const Group& group, bool has_several, FactTable& out) const {
     Fact fact{.kind = "loader.summary"};
     if (has_several && group.rank >= 0) fact.where.rank = group.rank;
     fact.set_text("process", group.process);
-    const Settings all = settings();
-    const auto found = all.find(group.process);
-    if (found != all.end()) set_settings(found->second, fact);
+    if (!group.loader.empty()) fact.set_text("loader", group.loader);
+    if (group.loaders > 0) fact.set("loaders", static_cast<double>(group.loaders));
+    if (!group.settings.empty()) set_settings(group.settings, fact);
     set_costs(group, fact);
     if (group.start.n > 0) {
       fact.set("starts", static_cast<double>(group.start.n)).set("start_s", *group.start.mean_ms() / 1000);
     }
-    if (queue_depth_.last()) fact.set("queue_depth", queue_depth_.mean(INT64_MIN / 4, INT64_MAX / 4));
+    fact.set("queue_depth", group.queue_depth);
     out.add(std::move(fact));
   }
 
@@ -322,8 +392,7 @@ class LoaderAnalyzer final : public Analyzer {
   RunDescription run_;
   std::map<std::uint32_t, ProcessInfo> processes_;
   std::vector<Group> groups_;
-  Settings merged_settings_;
-  GaugeProfile queue_depth_;
+  std::map<std::string, GaugeProfile> queue_depths_;  // by instance: "<process> loader.queue_depth <loader>"
 };
 
 std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_unique<LoaderAnalyzer>(run); }
@@ -335,6 +404,7 @@ extern constinit const AnalyzerSpec analyzer_loader{.id = "loader",
                                                     .produces = kSchemas,
                                                     .metrics = kMetrics,
                                                     .spans = kSpans,
+                                                    .version = 2,
                                                     .open = open};
 
 }  // namespace hotlap

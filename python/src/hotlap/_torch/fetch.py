@@ -33,10 +33,10 @@ transforms = Transforms()
 class TimedCollate:
     """Stands in for collate_fn inside the fetcher; the fetch ends where it ends."""
 
-    __slots__ = ("collate_fn", "in_worker", "start_ns", "start_cpu", "samples")
+    __slots__ = ("collate_fn", "in_worker", "name", "start_ns", "start_cpu", "samples")
 
-    def __init__(self, collate_fn):
-        self.collate_fn, self.in_worker = collate_fn, _place.worker_id() >= 0
+    def __init__(self, collate_fn, name):
+        self.collate_fn, self.in_worker, self.name = collate_fn, _place.worker_id() >= 0, name
         self.start_ns = self.samples = 0
         self.start_cpu = -1
 
@@ -81,7 +81,8 @@ def wrap_init(base, recorder):
             error.__traceback__ = error.__traceback__.tb_next
             raise
         if not recorder.off:
-            self.collate_fn = TimedCollate(self.collate_fn)
+            loader = _place.loader()
+            self.collate_fn = TimedCollate(self.collate_fn, recorder.name(loader) if loader else 0)
 
     base.__init__ = __init__
 
@@ -115,7 +116,7 @@ def wrap_fetch(torch, cls, recorder, core):
                 parts = collate.start_ns, collate.samples, fetch_cpu, max(end_cpu - cpu - fetch_cpu, 0)
             if not shed & _wire.PART_BATCH_CONTENT:
                 size = content.describe(data, tensor_type, strided, -1, True)[1]
-            recorder.fetched((FETCHED, start, end, end_cpu - cpu, size, parts, transforms.found()), -1)
+            recorder.fetched((FETCHED, start, end, end_cpu - cpu, size, parts, transforms.found(), collate.name), -1)
             recorder.flush()
         except Exception:
             recorder.failed()
@@ -159,7 +160,8 @@ def wrap_fetch(torch, cls, recorder, core):
                 found = content.describe(data, tensor_type, strided, collate.samples, True)
                 every = batches < EAGER_STEPS or found[2] >= 0
             core.content = id(data), found
-            append((FETCHED, start, end, cpu, found[1], parts, transforms.found() if transforms.calls else None))
+            inside = transforms.found() if transforms.calls else None
+            append((FETCHED, start, end, cpu, found[1], parts, inside, collate.name))
         except Exception:
             recorder.failed()
         return data

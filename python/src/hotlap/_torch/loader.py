@@ -4,30 +4,44 @@ import time
 import weakref
 from _thread import get_ident
 
-from hotlap import _wire
+from hotlap import _place, _wire
 from hotlap._events import BUSY, BY_WAIT, EXHAUSTED, IDLE_NS, ITERATOR, OFF, WAITED
 from hotlap._torch import batch as content
 
 now = time.monotonic_ns
 
 
-class LoaderState:
-    """One DataLoader over its epochs."""
+LOADERS_MAX = 64  # told apart in one process
 
-    def __init__(self, recorder, loader, number):
-        self.number = number
+
+class LoaderState:
+    """One DataLoader over its epochs, or one that the program makes anew for each of them."""
+
+    def __init__(self, loader, settings, number):
+        self.of = weakref.ref(loader)  # the one that is in use, or was last
+        self.number, self.settings = number, settings
         self.epochs = 0
         self.batch_size = loader.batch_size or -1
-        dataset = type(loader.dataset).__name__
-        self.name = recorder.name("loader %d (%s)" % (number, dataset))
-        sampler = getattr(loader, "sampler", None)
-        recorder.info("loader", {
-            "known": True, "number": number, "class": type(loader).__name__, "dataset": dataset,
-            "batch_size": loader.batch_size, "num_workers": loader.num_workers,
+        self.text = "loader %d (%s)" % (number, settings["dataset"])
+        self.said_to = None
+
+    def announce(self, recorder):
+        """Says who this is, once per process: after fork the child's recorder knows nothing yet."""
+        if self.said_to is not recorder.names:
+            self.said_to = recorder.names
+            self.name = recorder.name(self.text)
+            self.depth_name = recorder.name("loader.queue_depth " + self.text) if self.settings["num_workers"] else 0
+            recorder.info("loader.%d" % self.number, dict(self.settings, known=True, number=self.number))
+
+
+def settings_of(loader):
+    sampler = getattr(loader, "sampler", None)
+    return {"class": type(loader).__name__, "dataset": type(loader.dataset).__name__, "batch_size": loader.batch_size,
+            "num_workers": loader.num_workers,
             "prefetch_factor": loader.prefetch_factor if loader.num_workers else None, "pin_memory": loader.pin_memory,
             "persistent_workers": loader.persistent_workers, "drop_last": loader.drop_last,
             "sampler": type(sampler).__name__, "collate": getattr(loader.collate_fn, "__name__", ""),
-            "start_method": start_method(loader)})
+            "start_method": start_method(loader)}
 
 
 def start_method(loader):
@@ -69,13 +83,28 @@ class Loaders:
         self.recorder, self.core = recorder, core
         self.states = weakref.WeakKeyDictionary()
         self.passes = weakref.WeakKeyDictionary()  # loader -> its pass
-        self.made = 0
+        self.known = []
 
-    def begin(self, iterator, loader, start):
+    def state_of(self, loader):
         state = self.states.get(loader)
         if state is None:
-            self.made += 1
-            state = self.states[loader] = LoaderState(self.recorder, loader, self.made)
+            settings = settings_of(loader)
+            for state in self.known:
+                former = state.of()
+                if state.settings == settings and (former is None or former.dataset is loader.dataset):
+                    state.of = weakref.ref(loader)
+                    break
+            else:
+                if len(self.known) < LOADERS_MAX:
+                    self.known.append(LoaderState(loader, settings, len(self.known) + 1))
+                state = self.known[-1]
+            self.states[loader] = state
+        return state
+
+    def begin(self, iterator, loader, start):
+        state = self.state_of(loader)
+        state.announce(self.recorder)
+        _place.set_loader(state.text)  # for the fetchers that are made next, here or in the workers
         self.core.drain()  # the steps so far belong to what was before
         left = self.passes.get(loader)
         if left is not None:
