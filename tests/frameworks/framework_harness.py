@@ -8,5 +8,5 @@ from harness import PRELUDE, Program, steps, w  # noqa: F401
 
 
 def run(folder, body, prelude=PRELUDE, **kwargs):
-    kwargs.setdefault("timeout", 400)
+    kwargs.setdefault("timeout", 900)
     return Program(folder, body, prelude).run(python=sys.executable, **kwargs)

@@ -195,7 +195,7 @@ def torchrun(tmp_path, body, arguments, extra=()):
             command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", *extra,
                        str(program.path), *arguments]
             done = subprocess.run(command, cwd=str(tmp_path), env=environment(ring_dir, {}), capture_output=True,
-                                  timeout=400)
+                                  timeout=900)
             outputs.append((done.returncode, sorted(done.stdout.decode().splitlines())))
             if hooked:
                 rings = collect(ring_dir)[0]

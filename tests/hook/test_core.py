@@ -259,3 +259,27 @@ def test_small_steps_are_watched_in_turns(make_core):
     assert Owner().wrapper() == "somebody's"
     core.rest.put(False)
     assert Owner().wrapper() == "somebody's"
+
+
+def test_small_steps_of_a_program_without_torch(make_core):
+    """Nobody looks for roots there; the steps are the program's own marks."""
+    core = make_core()
+    core.discovery = None
+    core.shed = (1 << 16) - 1
+    for i in range(300):
+        core.events.append((e.PROGRAM_STEP, 1000 * i, 1000 * i))
+        core.drain()
+    assert core.index == 300 and core.recorder.errors == 0
+
+
+def test_adapters_see_the_end_of_each_step_and_work_in_the_order_of_events(make_core):
+    core = make_core()
+    ends, order = [], []
+    core.at_step.append(ends.append)
+    for i in range(3):
+        core.events.append((e.CALL, 10 * i, 10 * i, lambda event: order.append((event[1], core.index))))
+        core.events.append((e.PROGRAM_STEP, 10 * i + 5, 10 * i + 5))
+    core.drain()
+    assert ends == [5, 15, 25]
+    assert order == [(0, 0), (10, 1), (20, 2)]
+    assert core.recorder.errors == 0

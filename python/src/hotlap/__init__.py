@@ -54,6 +54,7 @@ def step() -> None:
             from hotlap._record import now
 
             t = now()
+            found[1].marked = True
             found[1].events.append((5, t, t))
             found[1].tick(t)
         except Exception:

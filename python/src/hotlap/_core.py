@@ -48,8 +48,10 @@ class Core:
         self.resting = False    # see _rest.py
         self.index = 0
         self.rest = Rest(self)
+        self.at_step = []       # and for each of them, with its end
+        self.keras = None
         self.handlers = [self.waited, self.exhausted, self.forward, self.backward, self.optimizer, self.program_step,
-                         self.fetched, self.other_span, self.count, self.iterator, self.taken_over]
+                         self.fetched, self.other_span, self.count, self.iterator, self.taken_over, self.call]
         self.reset()
 
     def reset(self, child=False):
@@ -67,6 +69,8 @@ class Core:
         self.optimizer_depth = 0
         self.optimizer_calls = 0
         self.optimizers_made = False
+        self.marked = False     # the program calls hotlap.step()
+        self.passes_shown = False  # epochs come from a loader's passes
         self.index = 0          # the step that runs
         self.start_ns = None    # when it began; None until something happened
         self.source = 0
@@ -587,7 +591,9 @@ class Core:
         self.publish(index, end)
 
     def publish(self, index, end):
-        """The step that ended last, in page 0; and whether the recorder wants something."""
+        """The step that ended last, for who waits for steps and in page 0; and whether the recorder wants something."""
+        for each in self.at_step:
+            each(end)
         ring = self.recorder.ring
         if ring is not None:
             signed = ring.signed
@@ -653,6 +659,10 @@ class Core:
         step = -1 if kind == _wire.GARBAGE and self.start_ns is None else self.step_now()
         self.recorder.append(_wire.pack_span(kind, start, end - start, thread, name, step, a, b))
 
+    def call(self, event):
+        """An adapter's own handler."""
+        event[3](event)
+
     def count(self, event):
         _, t, _, name, value = event
         self.recorder.count(name, value, self.step_now(), t)
@@ -660,6 +670,7 @@ class Core:
     def epoch(self, number, start, end, first_index):
         """A loader was gone through (or left); an epoch if steps came of it."""
         if self.index + self.group_open > first_index or self.candidates:
+            self.passes_shown = True
             self.span(_wire.EPOCH, start, end - start, 0, -1, number, -1)
             return True
         return False

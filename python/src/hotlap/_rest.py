@@ -52,7 +52,7 @@ class Rest:
             return
         if core.resting:
             self.watch()
-        elif core.shed & _wire.PART_EACH_DETAIL and not core.discovery.for_good and _usual.begins(core):
+        elif core.shed & _wire.PART_EACH_DETAIL and _usual.begins(core) and not core.discovery.for_good:
             self.put(True)
             self.next_step = core.index + RESTING_STEPS
 

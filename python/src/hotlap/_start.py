@@ -16,6 +16,9 @@ ADAPTERS = {
     "torch._dynamo": "hotlap._torch.compile",
     "safetensors.torch": "hotlap._torch.safetensors",
     "torchvision.transforms.transforms": "hotlap._torch.transforms",
+    "keras.src.callbacks.callback_list": "hotlap._keras",
+    "keras.src.backend.jax.trainer": "hotlap._keras",
+    "jax": "hotlap._jax",
     "albumentations.core.composition": "hotlap._torch.transforms",
 }
 
