@@ -54,7 +54,7 @@ check: ## format, lints, layers, headers, Python types (tools/check.sh lint and 
 	@tools/check.sh lint
 	@tools/check.sh tidy
 
-test-frameworks: dev ## the hook under a current PyTorch, Lightning, Transformers, Accelerate (from PyPI)
+test-frameworks: dev ## the hook under current PyTorch, Lightning, Transformers, Accelerate, Keras, JAX (from PyPI)
 	@tools/test_frameworks.sh
 
 proof: ## what takes long: kills, fuzzing, sanitizers over everything, a newcomer's machine
