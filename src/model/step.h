@@ -5,8 +5,9 @@
 
 namespace hotlap {
 
-// Parts are absent when the hook did not measure them; they never add up to more than the duration. Checkpoint, compilation
-// and evaluation are rare and seen in each step, also where the others are watched in turns (is_hooked false).
+// Parts are absent when the hook did not measure them; they never add up to more than the duration. Checkpoint,
+// compilation and evaluation are rare and seen in each step, also where the others are watched in turns (is_hooked
+// false).
 struct Step {
   std::uint32_t process = 0;  // slot
   std::int32_t rank = -1;     // -1: not distributed, or unknown

@@ -226,6 +226,22 @@ def plain(self):
     return "theirs"
 
 
+@pytest.mark.parametrize("reason", ["dynamo compiles", "modules could not be attached to"])
+def test_no_turns_where_modules_are_not_ours_to_change(make_core, reason):
+    core = make_core()
+    core.governor.step = lambda *_: w.PART_EACH_DETAIL
+    core.discovery.for_good = True
+    t = 1000
+    for i in range(60):
+        events, t = usual_step(t, core.loaders[0])
+        core.events += events
+        core.drain()
+        if i == 10 and reason != "dynamo compiles":
+            core.discovery = None
+        assert not core.resting
+    assert core.index == 60 and core.recorder.errors == 0
+
+
 def test_small_steps_are_watched_in_turns(make_core):
     core = make_core()
     core.governor.step = lambda *_: w.PART_EACH_DETAIL

@@ -52,9 +52,13 @@ class Rest:
             return
         if core.resting:
             self.watch()
-        elif core.shed & _wire.PART_EACH_DETAIL and _usual.begins(core) and not core.discovery.for_good:
+        elif core.shed & _wire.PART_EACH_DETAIL and self.may_turn() and _usual.begins(core):
             self.put(True)
             self.next_step = core.index + RESTING_STEPS
+
+    def may_turn(self):
+        roots = self.core.discovery
+        return roots is not None and not roots.for_good
 
     def watch(self):
         if self.core.resting:
