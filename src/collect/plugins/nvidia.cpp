@@ -14,6 +14,7 @@
 #include "collect/gpu_use.h"
 #include "collect/nvidia_device.h"
 #include "collect/sample.h"
+#include "collect/scan.h"
 
 namespace hotlap {
 namespace {
@@ -62,11 +63,11 @@ class NvidiaCollector final : public Collector {
 
   Result<Outcome> sample(const TickInfo& tick, SampleSink& out) override {
     if (tick.t_ns < resume_ns_) return Outcome::kNoData;
-    const std::int64_t begin_ns = host_.mono_ns();
+    const std::int64_t begin_ns = host_.mono_ns() - starved_ns();
     if (!reopen_if_due(tick.t_ns, out)) return Outcome::kNoData;
     sample_all(tick, out);
     take_events(out);
-    const std::int64_t took_ns = host_.mono_ns() - begin_ns;
+    const std::int64_t took_ns = host_.mono_ns() - starved_ns() - begin_ns;
     if (took_ns > kSlowRoundNs) {
       HOTLAP_LOG_DEBUG("NVML took {} ms: it is left alone for {} ms", took_ns / kNsPerMs,
                        kSlowFactor * took_ns / kNsPerMs);
@@ -78,6 +79,20 @@ class NvidiaCollector final : public Collector {
   }
 
  private:
+  // For how long this thread was ready and did not get to run: on a full machine the GPU is not what is slow. 0 where
+  // the kernel does not tell.
+  std::int64_t starved_ns() {
+    if (!schedstat_.is_open()) {
+      Result<KeptFile> file = KeptFile::open(host_, "/proc/thread-self/schedstat");
+      if (!file.ok()) return 0;
+      schedstat_ = std::move(file).value();
+    }
+    const Result<std::string_view> text = schedstat_.read_record();
+    std::array<std::uint64_t, 2> numbers{};  // time on a core, time waiting for one
+    if (!text.ok() || TextCursor(*text).numbers(numbers) < numbers.size()) return 0;
+    return static_cast<std::int64_t>(numbers[1]);
+  }
+
   // NVML answers for a GPU that was lost only after a new start; so does a list of GPUs that has changed.
   bool reopen_if_due(std::int64_t t_ns, SampleSink& out) {
     if (is_started_ && is_enumerated_) {
@@ -372,6 +387,7 @@ class NvidiaCollector final : public Collector {
   const Host& host_;
   NvmlCalls calls_;
   bool pids_are_ours_;
+  KeptFile schedstat_;      // of the lane's thread
   bool is_started_ = true;  // by open()
   bool is_enumerated_ = false;
   std::uint32_t count_ = 0;
