@@ -231,7 +231,13 @@ TEST(Nvidia, ADriverThatComesLaterIsPickedUp) {
   lane.tick(t_ns, {}, batch);
   EXPECT_FALSE(batch.samples.empty());
   EXPECT_EQ(batch.events.size(), 1U);
-  EXPECT_FALSE(batch.attributes.empty());
+  const std::map<std::string, std::string> attributes(batch.attributes.begin(), batch.attributes.end());
+  EXPECT_EQ(attributes.at("gpu0.name"), "Tesla T4");
+  EXPECT_EQ(attributes.at("gpu0.uuid"), "GPU-00000000");
+  EXPECT_EQ(attributes.at("gpu0.pci"), "00000000:10:00.0");
+  EXPECT_EQ(attributes.at("gpu.driver"), "590.48.01");
+  EXPECT_EQ(attributes.at("gpu.cuda"), "13.1");
+  EXPECT_EQ(attributes.at("gpu0.job"), "unknown: no job is recorded, only the machine");
 }
 
 }  // namespace

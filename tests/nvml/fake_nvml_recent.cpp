@@ -68,6 +68,14 @@ NvmlStatus nvmlDeviceGetMinorNumber(NvmlDevice handle, std::uint32_t* out) {
   return status;
 }
 
+NvmlStatus nvmlDeviceGetPciInfo_v3(NvmlDevice handle, NvmlPciInfo* out) {
+  Device* device = nullptr;
+  const NvmlStatus status = enter("nvmlDeviceGetPciInfo_v3", handle, &device);
+  if (status != NvmlStatus::kSuccess) return status;
+  *out = {};
+  return text("00000000:1" + device->place + ":00.0", out->bus_id, sizeof out->bus_id);
+}
+
 NvmlStatus nvmlDeviceGetMemoryInfo_v2(NvmlDevice handle, NvmlMemoryV2* out) {
   if (out->version != ((2U << 24U) | 40U)) return NvmlStatus::kArgumentVersionMismatch;
   Device* device = nullptr;

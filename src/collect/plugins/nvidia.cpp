@@ -247,6 +247,15 @@ class NvidiaCollector final : public Collector {
       out.attribute(identity.label + ".parent", identity.parent_uuid);
     } else {
       out.attribute("gpu.driver", driver.data());
+      NvmlPciInfo pci{};
+      if (calls_.pci_info != nullptr && calls_.pci_info(handle, &pci) == NvmlStatus::kSuccess) {
+        pci.bus_id[sizeof pci.bus_id - 1] = '\0';
+        out.attribute(identity.label + ".pci", pci.bus_id);
+      }
+      std::int32_t cuda = 0;  // 1000 × major + 10 × minor
+      if (calls_.cuda_version != nullptr && calls_.cuda_version(&cuda) == NvmlStatus::kSuccess) {
+        out.attribute("gpu.cuda", format("{}.{}", cuda / 1000, cuda % 1000 / 10));
+      }
     }
   }
 
