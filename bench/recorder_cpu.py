@@ -147,7 +147,8 @@ def start_pcp(interval_s, folder):
         subprocess.run(["/var/lib/pcp/pmns/Rebuild", "-su"], cwd="/var/lib/pcp/pmns", timeout=60, check=False,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     os.makedirs("/run/pcp", exist_ok=True)
-    daemon = subprocess.Popen([pmcd, "-f", "-A", "-l", folder + "/pmcd.log"], stdout=subprocess.DEVNULL,
+    subprocess.run(["pkill", "-x", "pmcd"], check=False)  # one that an earlier run left
+    daemon = subprocess.Popen([pmcd, "-f", "-A", "-l", folder + "/pmcd.log"], cwd=folder, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL)
     time.sleep(2)
     config = pathlib.Path(folder) / "pmlogger.conf"
@@ -157,7 +158,7 @@ def start_pcp(interval_s, folder):
                "mem.vmstat.pgpgout kernel.all.pressure.cpu.some.total kernel.all.pressure.io.some.total")
     config.write_text("log mandatory on %d msec { %s }\n" % (interval_s * 1000, " ".join(metrics.split())))
     logger = subprocess.Popen([pmlogger, "-c", str(config), str(pathlib.Path(folder) / "pcp-archive")],
-                              env=dict(os.environ, PCP_DERIVED_CONFIG=""), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                              env=dict(os.environ, PCP_DERIVED_CONFIG=""), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(2)
     if logger.poll() is not None or daemon.poll() is not None:
         return None
