@@ -6,8 +6,9 @@
 
 CPU is the sum over threads of /proc/PID/task/*/schedstat (ns): the ticks of /proc/PID/stat are too coarse. The floor is
 bench/paced_floor.cpp over the files that our recorder reads, each as often as ours reads it, as strace sees it (without
-strace: the kernel files that it keeps open, at each tick). Peers run when they are installed: prometheus-node-exporter (scraped once a tick), pcp (pmcd and
-pmlogger). The figures belong together only within one run: the machine's load moves all of them.
+strace: the kernel files that it keeps open, at each tick). Peers run when they are installed: prometheus-node-exporter
+(scraped once a tick), pcp (pmcd and pmlogger). The figures belong together only within one run: the machine's load moves
+all of them.
 """
 import argparse
 import collections
@@ -158,7 +159,8 @@ def start_pcp(interval_s, folder):
                "mem.vmstat.pgpgout kernel.all.pressure.cpu.some.total kernel.all.pressure.io.some.total")
     config.write_text("log mandatory on %d msec { %s }\n" % (interval_s * 1000, " ".join(metrics.split())))
     logger = subprocess.Popen([pmlogger, "-c", str(config), str(pathlib.Path(folder) / "pcp-archive")],
-                              env=dict(os.environ, PCP_DERIVED_CONFIG=""), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                              env=dict(os.environ, PCP_DERIVED_CONFIG=""), cwd=folder, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
     time.sleep(2)
     if logger.poll() is not None or daemon.poll() is not None:
         return None
