@@ -41,11 +41,11 @@ void note_ephemeral_home(RunPlan& plan) {
   if (kind != FilesystemKind::kMemory && kind != FilesystemKind::kOverlay) return;
   const fs::path told = plan.home / "told-ephemeral";
   if (system_host().exists(told.native())) return;
+  // Where nothing can be kept that is the news, not how long it would stay.
+  if (!make_private_folders(plan.home).ok() || !write_private_file(told, "").ok()) return;
   plan.notes.push_back(format("runs are kept in {}, which goes away with {}: set HOTLAP_HOME to a folder that stays",
                               plan.home.native(),
                               kind == FilesystemKind::kMemory ? "the machine's memory" : "this container"));
-  // An error here means that it is told again.
-  if (make_private_folders(plan.home).ok()) static_cast<void>(write_private_file(told, "").ok());
 }
 
 void plan_hook(RunPlan& plan, bool wants_hook) {
