@@ -199,7 +199,9 @@ Range predict(const Case& c, double then_ms, double crowded_ms, int workers_then
   const double below = on_full_cores ? 0.35 : 0.7;
   const double above = on_full_cores ? 2.0 : 1.2;
   // Other programs that take much are taken to go on.
-  Range range{(c.is_crowded() ? crowded_ms : then_ms) * (1 - below * half),
+  // Where they would take all of the gain it comes when they are done: from there to the step as it is.
+  const bool gains_beside_them = c.is_crowded() && crowded_ms < (1 - kGainMin) * c.step_ms;
+  Range range{(gains_beside_them ? crowded_ms : then_ms) * (1 - below * half),
               std::max(then_ms, crowded_ms) * (1 + above * half)};
   if (c.workers > 0) {
     // How far off the model is for what was measured.
@@ -208,7 +210,8 @@ Range predict(const Case& c, double then_ms, double crowded_ms, int workers_then
     range.high = std::max(range.high, then_ms * off);
   }
   range.low = std::max(range.low, 0.97 * (c.batches * c.costs.compute_ms + c.pauses_ms));
-  range.high = std::clamp(range.high, range.low, std::max(c.step_ms, range.low));
+  range.low = std::min(range.low, c.step_ms);
+  range.high = std::clamp(range.high, range.low, c.step_ms);
   if (c.is_crowded()) range.high = std::max(range.high, c.step_ms);  // they may take whatever is won
   return range;
 }
@@ -435,12 +438,6 @@ void judge(const FactTable& facts, const Case& c, const Params& params, FindingS
     return;
   } else if (c.io_share >= kIoShareHigh) {
     storage_bound(facts, c, choice, finding);
-  } else if (helps && c.is_crowded() && c.crowded_ms(choice.workers) >= (1 - kGainMin) * c.step_ms) {
-    out.cannot_tell(
-        format("{} % of each step is waiting for data, but while other programs take {} of {} cores, workers "
-               "would gain nothing",
-               figure(c.wait_pct), cores_figure(c.outside), cores_figure(c.cores)));
-    return;
   } else if (helps && choice.workers > c.workers) {
     too_few_workers(c, choice, finding);
   } else if (c.core_use != nullptr && (choice.limit == LoaderLimit::kCores || c.busy_pct >= 90)) {
