@@ -148,7 +148,8 @@ def start_pcp(interval_s, folder):
         subprocess.run(["/var/lib/pcp/pmns/Rebuild", "-su"], cwd="/var/lib/pcp/pmns", timeout=60, check=False,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     os.makedirs("/run/pcp", exist_ok=True)
-    subprocess.run(["pkill", "-x", "pmcd"], check=False)  # one that an earlier run left
+    if subprocess.run(["pgrep", "-x", "pmcd"], stdout=subprocess.DEVNULL, check=False).returncode == 0:
+        return None  # somebody's own: not ours to end, and what it does besides would be measured too
     daemon = subprocess.Popen([pmcd, "-f", "-A", "-l", folder + "/pmcd.log"], cwd=folder, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL)
     time.sleep(2)
@@ -163,6 +164,8 @@ def start_pcp(interval_s, folder):
                               stderr=subprocess.DEVNULL)
     time.sleep(2)
     if logger.poll() is not None or daemon.poll() is not None:
+        logger.kill()
+        daemon.kill()
         return None
     below = children(daemon.pid)  # pmdaroot starts the other agents
     below += [pid for parent in below for pid in children(parent)]
@@ -248,7 +251,7 @@ def main():
             print("| {name} | **{us_per_tick}** ({us_lowest} – {us_highest}) | {pct_of_core} | {rss_mib} | {pss_mib} |".format(**row))
         print("ours / floor: %.2f" % (rows[0]["us_per_tick"] / rows[1]["us_per_tick"]))
         for name in absent:
-            print("not installed: %s (apt-get install %s)" % (name, name))
+            print("not measured: %s (not installed, or running already)" % name)
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(everything, indent=2) + "\n")
 
