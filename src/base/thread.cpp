@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <exception>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 
@@ -53,6 +54,19 @@ void NamedThread::request_stop() {
 
 void NamedThread::join() {
   if (thread_.joinable()) thread_.join();
+}
+
+bool join_or_leave_behind(std::unique_ptr<NamedThread> thread, const Clock& clock, std::int64_t until_mono_ns) {
+  constexpr std::int64_t kPollNs = 5 * kNsPerMs;
+  while (!thread->has_ended() && clock.mono_ns() < until_mono_ns) clock.sleep_until(clock.mono_ns() + kPollNs, -1);
+  if (thread->has_ended()) {
+    thread->join();
+    return true;
+  }
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): holds what must outlive every destructor
+  static auto* const hanging = new std::vector<std::unique_ptr<NamedThread>>;
+  hanging->push_back(std::move(thread));
+  return false;
 }
 
 }  // namespace hotlap

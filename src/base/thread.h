@@ -3,12 +3,14 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <stop_token>
 #include <string>
 #include <thread>
 
 #include "base/check.h"
+#include "base/clock.h"
 
 #if defined(__clang__)
 #define HOTLAP_THREAD_ANNOTATION(x) __attribute__((x))
@@ -81,6 +83,11 @@ class NamedThread {
   std::atomic<bool> has_ended_{false};
   std::jthread thread_;  // last: starts when everything above exists
 };
+
+// Joins `thread`, which was asked to stop, once its body returns, and waits for that until `until_mono_ns` of `clock`.
+// False: it is inside a system call that does not return. Nothing can join or destroy it then; it is kept reachable, so
+// that it is not taken for a leak, and the process has to be left by _Exit. Confined to the main thread.
+bool join_or_leave_behind(std::unique_ptr<NamedThread> thread, const Clock& clock, std::int64_t until_mono_ns);
 
 // Fails a check in debug builds when a class that is confined to one thread is used on another. Bound at first use.
 class ThreadChecker {

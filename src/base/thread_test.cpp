@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <stdexcept>
 
@@ -48,6 +49,24 @@ TEST(NamedThread, StopsOutOfAnEndlessSleep) {
   thread.request_stop();
   thread.join();
   EXPECT_TRUE(thread.has_ended());
+}
+
+TEST(NamedThread, OneThatEndsInTimeIsJoined) {
+  auto thread = std::make_unique<NamedThread>("short", [](const std::stop_token&, const WakeEvent&) {});
+  EXPECT_TRUE(join_or_leave_behind(std::move(thread), system_clock(), kForEver));
+}
+
+TEST(NamedThread, OneThatHangsIsLeftBehind) {
+  static std::atomic<bool> is_released{false};
+  static std::atomic<bool> has_returned{false};
+  auto thread = std::make_unique<NamedThread>("hangs", [](const std::stop_token&, const WakeEvent&) {
+    while (!is_released.load()) system_clock().sleep_until(system_clock().mono_ns() + kNsPerMs, -1);
+    has_returned.store(true);
+  });
+  EXPECT_FALSE(join_or_leave_behind(std::move(thread), system_clock(), system_clock().mono_ns()));
+  EXPECT_FALSE(has_returned.load());
+  is_released.store(true);
+  while (!has_returned.load()) system_clock().sleep_until(system_clock().mono_ns() + kNsPerMs, -1);
 }
 
 TEST(NamedThread, AnExceptionEndsTheThreadAlone) {

@@ -19,14 +19,6 @@ constexpr std::int64_t kLastPushNs = 5 * kNsPerS;
 constexpr std::int64_t kFirstCommitNs = 150 * kNsPerMs;
 constexpr std::int64_t kPollNs = 5 * kNsPerMs;
 
-// A thread inside a system call that does not return can neither be joined nor destroyed. The caller leaves by _Exit;
-// until then it stays reachable, so that it is not taken for a leak. On the main thread only, like finish().
-void keep_for_ever(std::unique_ptr<NamedThread> thread) {
-  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): holds what must outlive every destructor
-  static auto* const hanging = new std::vector<std::unique_ptr<NamedThread>>;
-  hanging->push_back(std::move(thread));
-}
-
 }  // namespace
 
 // Thread-safe: batches go round, so that the steady state allocates nothing.
@@ -351,13 +343,7 @@ Recorder::Ending Recorder::finish(std::string_view main_exit) {
   const std::int64_t until_ns = clock.mono_ns() + options_.stuck_after_ns;
   for (const auto& slow : slow_lanes_) {
     if (!slow->thread) continue;
-    while (!slow->thread->has_ended() && clock.mono_ns() < until_ns) clock.sleep_until(clock.mono_ns() + kPollNs, -1);
-    if (slow->thread->has_ended()) {
-      slow->thread->join();
-      continue;
-    }
-    ending.stuck_collector = slow->spec->name;
-    keep_for_ever(std::move(slow->thread));
+    if (!join_or_leave_behind(std::move(slow->thread), clock, until_ns)) ending.stuck_collector = slow->spec->name;
   }
   if (sched_thread_) {
     sched_thread_->request_stop();

@@ -292,17 +292,12 @@ void RecorderProcess::start_copier() {
 void RecorderProcess::bring_home(RecorderReport& report) {
   copier_->request_stop();
   const std::int64_t until_ns = system_clock().mono_ns() + kCopierWaitNs;
-  while (!copier_->has_ended() && system_clock().mono_ns() < until_ns) {
-    system_clock().sleep_until(system_clock().mono_ns() + kPollNs, -1);
-  }
-  copier_is_stuck_ = !copier_->has_ended();
+  copier_is_stuck_ = !join_or_leave_behind(std::move(copier_), system_clock(), until_ns);
   if (copier_is_stuck_) {
     report.note =
         format("the recording stays in {}: the run folder's file system does not answer", place_.folder.native());
-    static_cast<void>(copier_.release());  // nothing ends it; the process is left by _Exit
     return;
   }
-  copier_.reset();
   const Result<void> moved = move_recordings(place_.folder, folder_.path());
   if (!moved.ok()) report.note = format("the recording stays in {}: {}", place_.folder.native(), moved.error().message);
 }

@@ -197,6 +197,60 @@ TEST_F(RecorderTest, ACollectorThatHangsStopsNeitherTheOthersNorTheEnd) {
   wait_for([] { return StuckCollector::has_returned.load(); });
 }
 
+// Commits only while the gate is open, as on a disk that does not answer.
+class GatedWriter final : public RecordingWriter {
+ public:
+  GatedWriter(std::unique_ptr<RecordingWriter> inner, const std::atomic<bool>& is_open)
+      : inner_(std::move(inner)), is_open_(is_open) {}
+  Result<SeriesHandle> add_series(const MetricDesc& metric, std::string_view instance) override {
+    return inner_->add_series(metric, instance);
+  }
+  void add_tick(std::int64_t t_ns, std::span<const Sample> samples) override { inner_->add_tick(t_ns, samples); }
+  std::uint32_t add_name(std::string_view text) override { return inner_->add_name(text); }
+  void add_span(const Span& span) override { inner_->add_span(span); }
+  void add_event(const Event& event) override { inner_->add_event(event); }
+  void add_clock(const ClockReading& reading) override { inner_->add_clock(reading); }
+  void put_process(const ProcessInfo& process) override { inner_->put_process(process); }
+  void put_attribute(std::string_view key, std::string_view text) override { inner_->put_attribute(key, text); }
+  void add_loss(std::string_view counter, std::uint64_t count) override { inner_->add_loss(counter, count); }
+  Result<void> commit() override {
+    while (!is_open_.load()) system_clock().sleep_until(system_clock().mono_ns() + kNsPerMs, -1);
+    return inner_->commit();
+  }
+  Result<void> close() override { return inner_->close(); }
+  std::uint64_t bytes_written() const override { return inner_->bytes_written(); }
+
+ private:
+  std::unique_ptr<RecordingWriter> inner_;
+  const std::atomic<bool>& is_open_;
+};
+
+// Samples give way, counted; what happens once (events, losses) waits, and the ticks go on.
+TEST_F(RecorderTest, AWriterThatHangsCostsCountedSamplesOnly) {
+  const CollectorSpec* const specs[] = {&kFastSpec};
+  RecorderOptions with = options();
+  with.collectors = specs;
+  std::atomic<bool> is_open{false};
+  Recorder recorder(with, std::make_unique<GatedWriter>(writer("a.hotlap"), is_open));
+  recorder.start();
+  wait_for([&] { return recorder.counters().samples_dropped.load() > 0; });
+  recorder.note({5, EventKind::kNote, 0, "while it hung"});
+  const std::uint64_t ticks = recorder.counters().ticks.load();
+  wait_for([&] { return recorder.counters().ticks.load() > ticks + 10; });
+  is_open.store(true);
+  ASSERT_TRUE(recorder.finish("exit 0").closed.ok());
+
+  auto reader = std::move(*RecordingReader::open(folder_ / "a.hotlap"));
+  std::uint64_t dropped = 0;
+  for (const Loss& loss : reader->read_losses().value_or({})) {
+    if (loss.counter == "record.samples_dropped") dropped = loss.count;
+  }
+  EXPECT_EQ(dropped, recorder.counters().samples_dropped.load());
+  bool has_note = false;
+  for (const Event& event : events_of(*reader)) has_note |= event.text == "while it hung";
+  EXPECT_TRUE(has_note);
+}
+
 TEST_F(RecorderTest, TakesWhatTheRingsHoldEvenAfterTheLastTick) {
   const fs::path rings = folder_ / "rings";
   fs::create_directories(rings);

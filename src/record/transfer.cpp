@@ -1,6 +1,7 @@
 #include "record/transfer.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -10,23 +11,46 @@ namespace {
 
 constexpr std::int64_t kSectorBytes = 512;  // unit of /proc/diskstats, whatever the device
 
-void read_interfaces(const Host& host, MovedBytes& moved) {
-  const Result<std::string> text = host.read_text("/proc/net/dev");
-  if (!text.ok()) return;
-  moved.received = moved.sent = 0;
-  std::string_view rest(*text);
+// Adds to a sum that is -1 until something is known of it.
+void add_known(std::int64_t& sum, std::int64_t more) { sum = std::max<std::int64_t>(sum, 0) + more; }
+
+struct Interface {
+  std::string name;
+  std::int64_t received;
+  std::int64_t sent;
+  bool is_real;
+};
+
+std::vector<Interface> read_interfaces(const Host& host) {
+  std::vector<Interface> all;
+  const std::string text = host.read_text("/proc/net/dev").value_or(std::string());
+  std::string_view rest(text);
   std::string_view line;
   while (next_line(rest, line)) {
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos) continue;
-    const std::string name(trim(line.substr(0, colon)));
-    // Virtual interfaces repeat what the real one carries.
-    if (!host.exists(format("/sys/class/net/{}/device", name))) continue;
+    std::string name(trim(line.substr(0, colon)));
     std::string_view numbers = line.substr(colon + 1);
-    moved.received += parse_i64(next_word(numbers)).value_or(0);
+    const auto received = parse_i64(next_word(numbers));
     for (int skipped = 0; skipped < 7; ++skipped) next_word(numbers);
-    moved.sent += parse_i64(next_word(numbers)).value_or(0);
-    const std::string speed = host.read_text(format("/sys/class/net/{}/speed", name)).value_or(std::string());
+    const auto sent = parse_i64(next_word(numbers));
+    if (!received || !sent || name == "lo") continue;
+    const bool is_real = host.exists(format("/sys/class/net/{}/device", name));
+    all.push_back({std::move(name), *received, *sent, is_real});
+  }
+  return all;
+}
+
+void sum_interfaces(const Host& host, MovedBytes& moved) {
+  const std::vector<Interface> all = read_interfaces(host);
+  // Virtual interfaces repeat what the real one carries; in a container there is no other.
+  const bool has_real = std::any_of(all.begin(), all.end(), [](const Interface& one) { return one.is_real; });
+  for (const Interface& one : all) {
+    if (has_real && !one.is_real) continue;
+    add_known(moved.received, one.received);
+    add_known(moved.sent, one.sent);
+    if (!one.is_real) continue;  // the speed that a virtual one tells is made up
+    const std::string speed = host.read_text(format("/sys/class/net/{}/speed", one.name)).value_or(std::string());
     const std::int64_t megabits = parse_i64(trim(speed)).value_or(-1);
     if (megabits > 0) moved.link_bits_per_s = std::max(moved.link_bits_per_s, megabits * 1'000'000);
   }
@@ -35,7 +59,6 @@ void read_interfaces(const Host& host, MovedBytes& moved) {
 void read_disks(const Host& host, MovedBytes& moved) {
   const Result<std::string> text = host.read_text("/proc/diskstats");
   if (!text.ok()) return;
-  moved.disk_written = 0;
   std::string_view rest(*text);
   std::string_view line;
   while (next_line(rest, line)) {
@@ -45,7 +68,7 @@ void read_disks(const Host& host, MovedBytes& moved) {
     // Whole devices only, not their partitions; and not what lies on top of them.
     if (!host.exists(format("/sys/block/{}/device", name))) continue;
     for (int skipped = 0; skipped < 6; ++skipped) next_word(line);
-    moved.disk_written += parse_i64(next_word(line)).value_or(0) * kSectorBytes;
+    if (const auto sectors = parse_i64(next_word(line))) add_known(moved.disk_written, *sectors * kSectorBytes);
   }
 }
 
@@ -53,7 +76,7 @@ void read_disks(const Host& host, MovedBytes& moved) {
 
 MovedBytes moved_bytes(const Host& host) {
   MovedBytes moved;
-  read_interfaces(host, moved);
+  sum_interfaces(host, moved);
   read_disks(host, moved);
   return moved;
 }

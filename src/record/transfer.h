@@ -8,7 +8,8 @@
 
 namespace hotlap {
 
-// Sums over the machine's real interfaces and disks; what the source does not tell is -1.
+// Sums over the machine's real interfaces (in a container, which has none, over the virtual ones) and disks; what the
+// source does not tell is -1.
 struct MovedBytes {
   std::int64_t received = -1;
   std::int64_t sent = -1;

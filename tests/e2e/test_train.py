@@ -42,6 +42,10 @@ def analysis(home, run_name: str) -> dict:
     return document
 
 
+def run_id(home, run_name: str) -> str:
+    return json.loads(run(home, "show", run_name, "--json").stdout)["run"]["id"]
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """A home with one recorded run, `before`, of the training without loader workers."""
@@ -117,6 +121,16 @@ def test_a_job_that_is_too_short_gets_no_verdict(home):
     done = run(home, "run", "--name", "short", "--", *command)
     assert done.returncode == 0
     assert analysis(home, "short")["verdict"]["kind"] == "too_short"
+
+
+def test_the_file_of_config_reaches_the_verdict_in_the_run_folder(home, tmp_path):
+    config = tmp_path / "never.toml"
+    config.write_text("[rules.InputBound]\nwait_pct = 100\n", encoding="utf-8")
+    done = run(home, "run", "--name", "configured", "--config", os.path.relpath(config), "--", *train_command(0))
+    assert done.returncode == 0, done.stderr
+    with_the_file = json.loads((home / "runs" / run_id(home, "configured") / "verdict.json").read_text())
+    assert "InputBound" not in [finding["rule"] for finding in with_the_file["findings"]]
+    assert "InputBound" in [finding["rule"] for finding in analysis(home, "configured")["findings"]]
 
 
 def test_without_the_hook_it_is_grade_b_and_says_what_it_needs(home):
