@@ -32,7 +32,9 @@ struct PositionalSpec {
   std::string_view help;
   bool is_required = false;
   bool is_repeated = false;
-  bool takes_rest = false;  // everything after "--": the job's own command line, untouched
+  bool takes_rest = false;     // everything after "--": the job's own command line, untouched
+  bool names_runs = false;     // completed with the runs of the home
+  std::string_view choices{};  // "bash zsh": the only words it takes
 };
 
 // Parsed and checked against the spec; asking for a flag that the spec lacks is a failed check.

@@ -30,8 +30,10 @@ constexpr std::array kFlags{
              .help = "also all finished runs that ended longer ago"},
 };
 constexpr std::array kPositionals{
-    PositionalSpec{
-        .name = "RUN", .help = "ids, starts of ids, names (the newest of that name) or paths", .is_repeated = true},
+    PositionalSpec{.name = "RUN",
+                   .help = "ids, starts of ids, names (the newest of that name) or paths",
+                   .is_repeated = true,
+                   .names_runs = true},
 };
 
 struct Wish {

@@ -20,7 +20,7 @@ constexpr std::array kFlags{
     FlagSpec{.name = "--json", .help = "as JSON, with every event"},
 };
 constexpr std::array kPositionals{
-    PositionalSpec{.name = "RUN", .help = "id, start of an id, name, path or last (the default)"},
+    PositionalSpec{.name = "RUN", .help = "id, start of an id, name, path or last (the default)", .names_runs = true},
 };
 
 constexpr std::size_t kEventsShownMax = 20;

@@ -16,7 +16,7 @@ namespace {
 constexpr std::array kFlags{FlagSpec{.name = "--json", .help = "the whole answer as JSON, as `hotlap analyze --json`"},
                             kConfigFlag};
 constexpr std::array kPositionals{
-    PositionalSpec{.name = "RUN", .help = "id, start of an id, name, path or last (the default)"},
+    PositionalSpec{.name = "RUN", .help = "id, start of an id, name, path or last (the default)", .names_runs = true},
 };
 
 // The first line bold, on a terminal.
