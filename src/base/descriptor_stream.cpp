@@ -47,21 +47,44 @@ NewFile& NewFile::operator=(NewFile&& other) noexcept {
 NewFile::~NewFile() {
   if (state_ == nullptr) return;
   ::close(state_->fd);
-  ::unlink(unfinished_.c_str());
+  if (!unfinished_.empty()) ::unlink(unfinished_.c_str());
 }
+
+namespace {
+
+// Where the text belongs: a link, dangling too, keeps pointing to it.
+std::filesystem::path behind_links(std::filesystem::path path) {
+  constexpr int kLinksMax = 40;  // as the kernel's
+  for (int i = 0; i < kLinksMax; ++i) {
+    std::error_code is_none;
+    const std::filesystem::path next = std::filesystem::read_symlink(path, is_none);
+    if (is_none) break;
+    path = path.parent_path() / next;
+  }
+  return path;
+}
+
+}  // namespace
 
 Result<NewFile> NewFile::create(const std::filesystem::path& path) {
   struct stat found {};
-  if (::stat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode)) {
+  const bool exists = ::stat(path.c_str(), &found) == 0;
+  if (exists && S_ISDIR(found.st_mode)) {
     return Error{ErrorCode::kInvalidInput, format("{}: is a folder, not a file", path.string())};
   }
+  if (exists && !S_ISREG(found.st_mode)) {
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) return errno_error(format("cannot write {}", path.string()), errno);
+    return NewFile(path, {}, fd);
+  }
+  std::filesystem::path target = behind_links(path);
   // The process number keeps two of us apart; what a killed one left is replaced.
-  std::filesystem::path unfinished = path;
+  std::filesystem::path unfinished = target;
   unfinished += format(".{}.new", ::getpid());
   ::unlink(unfinished.c_str());
   const int fd = ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return errno_error(format("cannot write {}", path.string()), errno);
-  return NewFile(path, std::move(unfinished), fd);
+  return NewFile(std::move(target), std::move(unfinished), fd);
 }
 
 Result<void> NewFile::finish() {
@@ -70,6 +93,10 @@ Result<void> NewFile::finish() {
   int failed = state_->buffer.error_number();
   if (::close(state_->fd) != 0 && failed == 0) failed = errno;
   state_.reset();
+  if (unfinished_.empty()) {
+    if (failed == 0) return {};
+    return errno_error(format("cannot write {}", path_.string()), failed);
+  }
   if (failed == 0 && ::rename(unfinished_.c_str(), path_.c_str()) != 0) failed = errno;
   if (failed == 0) return {};
   ::unlink(unfinished_.c_str());

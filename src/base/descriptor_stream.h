@@ -29,7 +29,8 @@ class DescriptorBuffer final : public std::streambuf {
 };
 
 // A new text file (0600). It appears under its name when finish() has succeeded; until then, and after a failure, what
-// was there before stays.
+// was there before stays. A link is written through. A device or a pipe (`/dev/null`, `/dev/stdout`, `>(gzip)`) is never
+// replaced: it takes the text as it comes.
 class NewFile {
  public:
   static Result<NewFile> create(const std::filesystem::path& path);
@@ -52,7 +53,7 @@ class NewFile {
   NewFile(std::filesystem::path path, std::filesystem::path unfinished, int fd);
 
   std::filesystem::path path_;
-  std::filesystem::path unfinished_;
+  std::filesystem::path unfinished_;  // empty: written in place
   std::unique_ptr<State> state_;
 };
 

@@ -54,6 +54,39 @@ TEST_F(NewFileTest, GivenUpItLeavesWhatWasThere) {
   EXPECT_EQ(files(), 1U);
 }
 
+TEST_F(NewFileTest, ALinkIsWrittenThrough) {
+  fs::create_symlink("there.csv", folder_ / "link.csv");
+  for (const char* const text : {"made", "replaced"}) {
+    NewFile file = *NewFile::create(folder_ / "link.csv");
+    file.stream() << text;
+    ASSERT_TRUE(file.finish().ok());
+    EXPECT_TRUE(fs::is_symlink(folder_ / "link.csv"));
+    EXPECT_EQ(*read_regular_file(folder_ / "there.csv", 100), text);
+  }
+  EXPECT_EQ(files(), 2U);
+}
+
+TEST_F(NewFileTest, ADeviceIsNeverReplaced) {
+  const fs::path path = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const int reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  NewFile file = *NewFile::create(path);
+  file.stream() << "text";
+  ASSERT_TRUE(file.finish().ok());
+  char got[8] = {};
+  EXPECT_EQ(::read(reader, got, sizeof got), 4);
+  EXPECT_STREQ(got, "text");
+  ::close(reader);
+  EXPECT_EQ(fs::status(path).type(), fs::file_type::fifo);
+  EXPECT_EQ(files(), 1U);
+  EXPECT_EQ(NewFile::create("/dev/full")->finish().ok(), true);  // nothing written, nothing lost
+  NewFile full = *NewFile::create("/dev/full");
+  full.stream() << "text";
+  EXPECT_FALSE(full.finish().ok());
+  EXPECT_EQ(fs::status("/dev/full").type(), fs::file_type::character);
+}
+
 TEST_F(NewFileTest, WhereNothingCanBeWrittenIsNamed) {
   EXPECT_EQ(NewFile::create(folder_).error().code, ErrorCode::kInvalidInput);
   EXPECT_EQ(NewFile::create(folder_ / "no" / "such").error().code, ErrorCode::kNotFound);

@@ -36,7 +36,8 @@ constexpr std::array kFlags{
     kConfigFlag,
 };
 constexpr std::array kPositionals{
-    PositionalSpec{.name = "RUN", .help = "id, start of an id, name, path or last", .is_required = true, .names_runs = true},
+    PositionalSpec{
+        .name = "RUN", .help = "id, start of an id, name, path or last", .is_required = true, .names_runs = true},
 };
 
 Error unknown_format(std::string_view typed) {

@@ -18,7 +18,8 @@ constexpr std::array kFlags{FlagSpec{.name = "--interval",
                                      .help = "between samples, from now on",
                                      .min = static_cast<double>(kIntervalNsMin),
                                      .max = static_cast<double>(kIntervalNsMax)}};
-constexpr std::array kPositionals{PositionalSpec{.name = "RUN", .help = "id, start of an id, name, path or last", .names_runs = true}};
+constexpr std::array kPositionals{
+    PositionalSpec{.name = "RUN", .help = "id, start of an id, name, path or last", .names_runs = true}};
 
 Result<int> run(const Args& args, Streams& streams) {
   const auto interval_ns = args.duration_ns("--interval");
