@@ -62,13 +62,16 @@ void TimeProfile::add(std::int64_t from_ns, std::int64_t to_ns, double amount) {
 }
 
 double TimeProfile::sum(std::int64_t from_ns, std::int64_t to_ns) const {
+  if (buckets_.empty() || to_ns <= from_ns) return 0;
+  const std::int64_t begin = std::max(floor_div(from_ns, width_ns_), first_);
+  const std::int64_t end = std::min(floor_div(to_ns - 1, width_ns_), first_ + std::ssize(buckets_) - 1);
   double total = 0;
-  for (std::size_t i = 0; i < buckets_.size(); ++i) {
-    const std::int64_t start_ns = (first_ + static_cast<std::int64_t>(i)) * width_ns_;
+  for (std::int64_t bucket = begin; bucket <= end; ++bucket) {
+    const std::int64_t start_ns = bucket * width_ns_;
     const std::int64_t low = std::max(from_ns, start_ns);
     const std::int64_t high = std::min(to_ns, start_ns + width_ns_);
-    if (high <= low) continue;
-    total += buckets_[i] * (static_cast<double>(high - low) / static_cast<double>(width_ns_));
+    total += buckets_[static_cast<std::size_t>(bucket - first_)] *
+             (static_cast<double>(high - low) / static_cast<double>(width_ns_));
   }
   return total;
 }

@@ -109,6 +109,37 @@ TEST(Engine, LoaderAndCores) {
   EXPECT_NEAR(*cores->number("busy_pct"), 40, 1);
 }
 
+TEST(Engine, CoresOfAContainerAreItsOwn) {
+  FakeJob job{.steps = 600,
+              .workers = 2,
+              .batch_ms = 100,
+              .batch_cpu_ms = 90,
+              .compute_ms = 20,
+              .cores = 4,
+              .outside_cores = 1,
+              .host_cores = 96,
+              .neighbour_cores = 40};
+  FakeRecording recording;
+  job.record(recording);
+  const FactTable facts = analyze({&recording});
+  const Fact* cores = facts.find("core_use.summary");
+  ASSERT_NE(cores, nullptr);
+  EXPECT_NEAR(*cores->number("host_cores"), 96, 0.01);
+  EXPECT_NEAR(*cores->number("usable_cores"), 4, 0.01);
+  EXPECT_NEAR(*cores->number("host_busy_cores"), 43.2, 0.5);
+  EXPECT_NEAR(*cores->number("busy_cores"), 3.2, 0.1);
+  EXPECT_NEAR(*cores->number("outside_cores"), 1, 0.1);  // those of its own group
+  EXPECT_NEAR(*cores->number("busy_pct"), 80, 2);
+  EXPECT_EQ(*cores->number("full_share_pct"), 0);
+  EXPECT_FALSE(cores->text("hottest_core"));  // may be a neighbour's
+
+  job.neighbour_cores = 94;  // two are left
+  FakeRecording crowded;
+  job.record(crowded);
+  const FactTable then = analyze({&crowded});
+  EXPECT_NEAR(*then.find("core_use.summary")->number("outside_cores"), 3, 0.2);
+}
+
 // What an evaluation's loader costs says nothing about training.
 TEST(Engine, TheLoaderIsTheOneThatFeedsTheSteps) {
   const FakeJob job{.steps = 600, .workers = 2, .batch_ms = 100, .compute_ms = 20};

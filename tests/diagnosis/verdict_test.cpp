@@ -87,6 +87,32 @@ TEST(Verdict, AnEvaluationsLoaderDoesNotCount) {
   EXPECT_EQ(evaluated.steps.loader_workers, alone.steps.loader_workers);
 }
 
+// Neighbours on a large machine are not the job's business while they leave it what it may use.
+TEST(Verdict, InAContainerOnlyItsOwnCoresCount) {
+  const FakeJob alone{.steps = 600,
+                      .workers = 2,
+                      .batch_ms = 420,
+                      .batch_cpu_ms = 400,
+                      .compute_ms = 95,
+                      .compute_cpu_ms = 40,
+                      .cores = 8};
+  FakeJob shared = alone;
+  shared.host_cores = 96;
+  shared.neighbour_cores = 60;
+  const AnalysisDocument expected = answer(alone);
+  const AnalysisDocument d = answer(shared);
+  ASSERT_EQ(d.findings.size(), expected.findings.size());
+  EXPECT_EQ(d.findings.front().cause, expected.findings.front().cause);
+  EXPECT_EQ(d.findings.front().advice.front().change, expected.findings.front().advice.front().change);
+  EXPECT_EQ(d.verdict_text.find("Other programs"), std::string::npos) << d.verdict_text;
+
+  shared.neighbour_cores = 94;  // 2 of the 8 are left
+  const AnalysisDocument crowded = answer(shared);
+  ASSERT_FALSE(crowded.findings.empty());
+  EXPECT_NE(crowded.verdict_text, d.verdict_text);
+  EXPECT_NE(crowded.verdict_text.find("6 of 8 cores"), std::string::npos) << crowded.verdict_text;
+}
+
 // A healthy training stays healthy however long its evaluation waits.
 TEST(Verdict, AHealthyTrainingWithASlowEvaluationIsHealthy) {
   FakeJob job{.steps = 600, .workers = 4, .batch_ms = 60, .batch_cpu_ms = 58, .compute_ms = 60, .cores = 8};

@@ -198,11 +198,13 @@ void FakeJob::record(FakeRecording& out) const {
   const auto gauge = [&](const std::string& metric, std::int64_t t, double value) {
     out.add_sample(metric, "", MetricKind::kGauge, 1, {t, Value::of(value)});
   };
+  const std::int32_t all_cores = host_cores > 0 ? host_cores : cores;
   for (std::int64_t t = kBeginNs; t <= end_ns + kTickNs; t += kTickNs) {
-    counter("cpu.busy.seconds", "", t, busy, 1e-6);
+    counter("cpu.busy.seconds", "", t, busy + neighbour_cores, 1e-6);
     counter("cpu.steal.seconds", "", t, 0, 1e-6);
-    double rest = busy;
-    for (std::int32_t core = 0; core < cores; ++core) {
+    if (host_cores > 0) counter("cgroup.cpu.usage.seconds", "", t, busy, 1e-6);
+    double rest = busy + neighbour_cores;
+    for (std::int32_t core = 0; core < all_cores; ++core) {
       // The busiest first: a thread stays where it is.
       const double use = std::min(rest, 1.0);
       rest -= use;
@@ -215,7 +217,7 @@ void FakeJob::record(FakeRecording& out) const {
     for (std::int32_t w = 0; w < workers; ++w) {
       counter("process.cpu.seconds", format("loader {}", w), t, in_loaders / workers, 1e-9);
     }
-    gauge("cpu.count", t, cores);
+    gauge("cpu.count", t, all_cores);
     gauge("cpu.usable.cores", t, cores);
     gauge("cpu.runnable", t, std::max(busy, 1.0));
   }

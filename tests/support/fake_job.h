@@ -19,7 +19,9 @@ struct FakeJob {
   double wait_ms = -1;         // of a step; -1: what follows from workers and compute
   double jitter = 0.02;        // of single times
   std::int32_t cores = 4;
-  double outside_cores = 0;  // used by others
+  double outside_cores = 0;     // used by others
+  std::int32_t host_cores = 0;  // of the machine, where the job may use `cores` of them only (a quota); 0: all
+  double neighbour_cores = 0;   // used on the machine by others, outside the job's group
   std::int32_t batch_size = 32;
   std::int64_t ragged_every = 0;  // each so many steps a short batch
   double checkpoint_ms = 0;       // each checkpoint_every steps

@@ -18,9 +18,11 @@ constexpr std::array kSummaryFields{
     FactField{"steps_only", "1", "1: the window is that of typical steps"},
     FactField{"host_cores", "{core}", "cores online"},
     FactField{"usable_cores", "{core}", "what affinity and quota leave to the job"},
-    FactField{"busy_cores", "{core}", "cores busy on the machine, mean"},
+    FactField{"host_busy_cores", "{core}", "cores busy on the machine, mean"},
+    FactField{"busy_cores", "{core}",
+              "of the usable cores, those in use, mean; with a limit, by the job and its group"},
     FactField{"job_cores", "{core}", "of them, used by the job"},
-    FactField{"outside_cores", "{core}", "of them, used by others"},
+    FactField{"outside_cores", "{core}", "of the usable cores, those that others take"},
     FactField{"main_cores", "{core}", "used by the training processes"},
     FactField{"loader_cores", "{core}", "used by loader workers"},
     FactField{"other_cores", "{core}", "used by other processes of the job"},
@@ -30,7 +32,7 @@ constexpr std::array kSummaryFields{
     FactField{"iowait_cores", "{core}", "cores idle while I/O was awaited"},
     FactField{"steal_pct", "%", "of the cores' time, taken by the hypervisor for others"},
     FactField{"throttled_pct", "%", "share of time in which the quota held the job up"},
-    FactField{"hottest_core", "text", ""},
+    FactField{"hottest_core", "text", "missing where the job may use some cores only: it may be another's"},
     FactField{"hottest_core_pct", "%", "mean use of that core"},
     FactField{"hot_share_pct", "%", "share of time in which a core was at least 95 % busy and the average below half"},
     FactField{"next_core_pct", "%", "mean use of the core after it"},
@@ -54,7 +56,7 @@ constexpr std::array kSchemas{
     FactSchema{"core_use.process", "one process of the job", kProcessFields},
     FactSchema{"core_use.thread", "one of the hottest threads", kThreadFields},
 };
-constexpr std::array<std::string_view, 14> kMetrics{
+constexpr std::array<std::string_view, 15> kMetrics{
     "cpu.busy.seconds",
     "cpu.iowait.seconds",
     "cpu.steal.seconds",
@@ -62,6 +64,7 @@ constexpr std::array<std::string_view, 14> kMetrics{
     "cpu.usable.cores",
     "cpu.runnable",
     "cpu.core.busy.seconds",
+    "cgroup.cpu.usage.seconds",
     "cgroup.cpu.throttled.seconds",
     "cgroup.cpu.throttled.periods",
     "cgroup.cpu.periods",
@@ -78,6 +81,7 @@ constexpr double kFullShare = 0.95;
 constexpr double kLowAverage = 0.5;
 constexpr double kThreadBusyMin = 0.2;
 constexpr double kMinWindowS = 1;
+constexpr double kGroupSlack = 1.1;  // counters of group, machine and processes are read at different moments
 
 struct Window {
   std::int64_t from_ns = 0;
@@ -160,50 +164,102 @@ class CoreUseAnalyzer final : public Analyzer {
     Fact fact{.kind = "core_use.summary"};
     if (has_several) fact.where.node = node_;
     fact.set("window_s", found->seconds()).set("steps_only", found->is_of_steps ? 1 : 0);
-    set_totals(*found, fact);
-    set_hottest_core(*found, fact);
     add_processes(*found, fact, out);
+    const Cores cores = cores_of(*found, fact.number("job_cores"));
+    set_totals(*found, cores, fact);
+    if (!cores.is_limited) set_hottest_core(*found, cores, fact);
     add_threads(*found, fact.where, out);
     out.add(std::move(fact));
   }
 
-  void set_totals(const Window& window, Fact& fact) const {
-    const auto host = gauge("cpu.count", window);
-    auto usable = gauge("cpu.usable.cores", window);
-    if (!usable) usable = host;
-    const auto busy = rate("cpu.busy.seconds", window);
-    fact.set("host_cores", host)
-        .set("usable_cores", usable)
-        .set("busy_cores", busy)
+  // What the job may use, and who uses it.
+  struct Cores {
+    std::optional<double> host;
+    std::optional<double> usable;
+    std::optional<double> host_busy;
+    std::optional<double> busy;
+    std::optional<double> outside;
+    std::vector<const RateProfile*> used_by;  // whose amounts make up `busy` over time
+    bool is_limited = false;                  // to some of the machine's cores, by quota or affinity
+  };
+
+  Cores cores_of(const Window& window, std::optional<double> job) const {
+    Cores cores{.host = gauge("cpu.count", window),
+                .usable = gauge("cpu.usable.cores", window),
+                .host_busy = rate("cpu.busy.seconds", window)};
+    if (!cores.usable) cores.usable = cores.host;
+    cores.is_limited = cores.host && cores.usable && *cores.usable < *cores.host - 0.01;
+    if (!cores.is_limited) {
+      cores.busy = cores.host_busy;
+      if (cores.busy && job) cores.outside = std::max(*cores.busy - *job, 0.0);
+      if (const RateProfile* busy = rate_of("cpu.busy.seconds")) cores.used_by.push_back(busy);
+      return cores;
+    }
+    // A group that holds more than the job may use is not the one that limits it (affinity inside a large group).
+    const RateProfile* group = rate_of("cgroup.cpu.usage.seconds");
+    const auto in_group = rate("cgroup.cpu.usage.seconds", window);
+    if (in_group && *in_group <= *cores.usable * kGroupSlack && *in_group >= job.value_or(0) * (2 - kGroupSlack)) {
+      cores.busy = in_group;
+      cores.used_by.push_back(group);
+    } else if (job) {
+      cores.busy = job;
+      cores.used_by = job_profiles();
+    }
+    if (!cores.busy || !job) return cores;
+    // Others in the group take of its share; others on the machine only where they leave too little of it.
+    double outside = std::max(*cores.busy - *job, 0.0);
+    if (cores.host_busy) {
+      const double left = *cores.host - std::max(*cores.host_busy - *job, 0.0);
+      outside = std::max(outside, std::min(*cores.usable - left, *cores.usable));
+    }
+    cores.outside = outside;
+    return cores;
+  }
+
+  std::vector<const RateProfile*> job_profiles() const {
+    std::vector<const RateProfile*> all;
+    for (const auto& [key, profile] : rates_) {
+      if (key.first == "process.cpu.seconds" && is_of_job(role_of(key.second))) all.push_back(&profile);
+    }
+    return all;
+  }
+
+  void set_totals(const Window& window, const Cores& cores, Fact& fact) const {
+    fact.set("host_cores", cores.host)
+        .set("usable_cores", cores.usable)
+        .set("host_busy_cores", cores.host_busy)
+        .set("busy_cores", cores.busy)
+        .set("outside_cores", cores.outside)
         .set("runnable", gauge("cpu.runnable", window))
         .set("iowait_cores", rate("cpu.iowait.seconds", window));
-    if (const auto steal = rate("cpu.steal.seconds", window); steal && host && *host > 0) {
-      fact.set("steal_pct", 100 * *steal / *host);
+    if (const auto steal = rate("cpu.steal.seconds", window); steal && cores.host && *cores.host > 0) {
+      fact.set("steal_pct", 100 * *steal / *cores.host);
     }
     const auto periods = rate("cgroup.cpu.periods", window);
     const auto throttled = rate("cgroup.cpu.throttled.periods", window);
     if (periods && throttled && *periods > 0) fact.set("throttled_pct", 100 * *throttled / *periods);
-    if (!busy || !usable || *usable <= 0) return;
-    fact.set("busy_pct", std::min(100 * *busy / *usable, 100.0));
-    fact.set("full_share_pct", full_share_pct(window, *usable));
+    if (!cores.busy || !cores.usable || *cores.usable <= 0) return;
+    fact.set("busy_pct", std::min(100 * *cores.busy / *cores.usable, 100.0));
+    fact.set("full_share_pct", full_share_pct(window, cores));
   }
 
   // By buckets, as the count of usable cores is known only now.
-  double full_share_pct(const Window& window, double usable) const {
-    const RateProfile& busy = *rate_of("cpu.busy.seconds");
-    const std::int64_t width_ns = busy.observed().width_ns();
+  double full_share_pct(const Window& window, const Cores& cores) const {
+    const TimeProfile& observed = cores.used_by.front()->observed();
     double full_s = 0;
     double seen_s = 0;
-    for (std::int64_t t = window.from_ns; t < window.to_ns; t += width_ns) {
-      const std::int64_t end_ns = std::min(t + width_ns, window.to_ns);
-      const double observed = busy.observed().sum(t, end_ns);
-      seen_s += observed;
-      if (observed > 0 && busy.amount(t, end_ns) / observed >= kFullShare * usable) full_s += observed;
+    for (std::int64_t t = window.from_ns; t < window.to_ns; t += observed.width_ns()) {
+      const std::int64_t end_ns = std::min(t + observed.width_ns(), window.to_ns);
+      const double seen = observed.sum(t, end_ns);
+      seen_s += seen;
+      double used_s = 0;
+      for (const RateProfile* profile : cores.used_by) used_s += profile->amount(t, end_ns);
+      if (seen > 0 && used_s / seen >= kFullShare * *cores.usable) full_s += seen;
     }
     return seen_s > 0 ? 100 * full_s / seen_s : 0;
   }
 
-  void set_hottest_core(const Window& window, Fact& fact) const {
+  void set_hottest_core(const Window& window, const Cores& all, Fact& fact) const {
     std::vector<std::pair<double, std::string>> cores;
     for (const auto& [key, profile] : rates_) {
       if (key.first != "cpu.core.busy.seconds") continue;
@@ -213,15 +269,14 @@ class CoreUseAnalyzer final : public Analyzer {
     std::ranges::stable_sort(cores, std::greater{}, &std::pair<double, std::string>::first);
     fact.set_text("hottest_core", cores[0].second)
         .set("hottest_core_pct", std::min(100 * cores[0].first, 100.0))
-        .set("hot_share_pct", hot_share_pct(window, fact));
+        .set("hot_share_pct", hot_share_pct(window, all));
     if (cores.size() > 1) fact.set("next_core_pct", std::min(100 * cores[1].first, 100.0));
   }
 
   // A thread moves between cores: what counts is that any core is full while the average is low.
-  double hot_share_pct(const Window& window, const Fact& fact) const {
-    const auto usable = fact.number("usable_cores");
+  double hot_share_pct(const Window& window, const Cores& all) const {
     const RateProfile* busy = rate_of("cpu.busy.seconds");
-    if (!usable || busy == nullptr) return 0;
+    if (!all.usable || busy == nullptr) return 0;
     const std::int64_t width_ns = busy->observed().width_ns();
     double hot_s = 0;
     double seen_s = 0;
@@ -229,7 +284,7 @@ class CoreUseAnalyzer final : public Analyzer {
       const std::int64_t end_ns = std::min(t + width_ns, window.to_ns);
       const double observed = busy->observed().sum(t, end_ns);
       seen_s += observed;
-      if (observed <= 0 || busy->amount(t, end_ns) / observed >= kLowAverage * *usable) continue;
+      if (observed <= 0 || busy->amount(t, end_ns) / observed >= kLowAverage * *all.usable) continue;
       double hottest = 0;
       for (const auto& [key, profile] : rates_) {
         if (key.first == "cpu.core.busy.seconds") hottest = std::max(hottest, profile.hot().sum(t, end_ns));
@@ -244,6 +299,10 @@ class CoreUseAnalyzer final : public Analyzer {
     return found == roles_.end() ? ProcessRole::kOther : found->second;
   }
 
+  static bool is_of_job(ProcessRole role) {
+    return role != ProcessRole::kRecorder && role != ProcessRole::kWatcher && role != ProcessRole::kSupervisor;
+  }
+
   void add_processes(const Window& window, Fact& summary, FactTable& out) const {
     double main = 0;
     double loader = 0;
@@ -254,7 +313,7 @@ class CoreUseAnalyzer final : public Analyzer {
     for (const auto& [key, profile] : rates_) {
       if (key.first != "process.cpu.seconds") continue;
       const ProcessRole role = role_of(key.second);
-      if (role == ProcessRole::kRecorder || role == ProcessRole::kWatcher || role == ProcessRole::kSupervisor) continue;
+      if (!is_of_job(role)) continue;
       is_any = true;
       const double cores = profile.amount(window.from_ns, window.to_ns) / window.seconds();
       const bool is_training = role == ProcessRole::kMain || role == ProcessRole::kRank;
@@ -275,9 +334,6 @@ class CoreUseAnalyzer final : public Analyzer {
     summary.set("main_cores", main).set("loader_cores", loader).set("other_cores", other);
     summary.set("job_cores", main + loader + other);
     if (main_wait) summary.set("main_wait_pct", 100 * *main_wait);
-    if (const auto busy = summary.number("busy_cores")) {
-      summary.set("outside_cores", std::max(*busy - main - loader - other, 0.0));
-    }
   }
 
   void add_threads(const Window& window, const Where& where, FactTable& out) const {
