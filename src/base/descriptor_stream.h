@@ -29,8 +29,8 @@ class DescriptorBuffer final : public std::streambuf {
 };
 
 // A new text file (0600). It appears under its name when finish() has succeeded; until then, and after a failure, what
-// was there before stays. A link is written through. A device or a pipe (`/dev/null`, `/dev/stdout`, `>(gzip)`) is never
-// replaced: it takes the text as it comes.
+// was there before stays. A link is written through. A device or a pipe (`/dev/null`, `>(gzip)`) is never replaced: it
+// takes the text as it comes.
 class NewFile {
  public:
   static Result<NewFile> create(const std::filesystem::path& path);
