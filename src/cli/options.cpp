@@ -26,7 +26,10 @@ Result<void> take_price(const Args& args, const Config& config, RunOptions& opti
   options.instance_type = is_by_flag ? args.text("--instance") : config.instance;
   if (!usd_per_hour && !options.instance_type) return {};
   Result<Price> price = usd_per_hour ? price_per_hour(*usd_per_hour) : price_of_instance(*options.instance_type);
-  if (!price.ok()) return unusable(std::move(price).error());
+  if (!price.ok()) {
+    Error error = unusable(std::move(price).error());
+    return is_by_flag ? std::move(error) : std::move(error).with_context(config.instance_where);
+  }
   if (!is_by_flag && usd_per_hour) price->source = "configuration";
   options.price = std::move(price).value();
   return {};

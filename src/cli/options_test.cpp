@@ -56,6 +56,9 @@ TEST(RunOptions, FlagsWinOverFiles) {
 }
 
 TEST(RunOptions, APriceThatCannotBeUsedIsWrongUse) {
+  EXPECT_TRUE(
+      options({}, "\ninstance = \"g5.nonsense\"").error().message.starts_with("hotlap.toml:2: instance: no price"))
+      << options({}, "\ninstance = \"g5.nonsense\"").error().message;
   EXPECT_EQ(options({"--price", "1", "--instance", "g5.2xlarge"}, "").error().message,
             "--price and --instance exclude each other: keep one");
   EXPECT_EQ(options({"--instance", "g5.3xlarge"}, "").error().code, ErrorCode::kInvalidInput);

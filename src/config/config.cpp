@@ -113,7 +113,10 @@ Result<void> store_value(const TomlEntry& entry, const ConfigKey& key, Config& o
   if (key.name == "interval") return put(out.interval_ns, take_duration(entry, key));
   if (key.name == "keep") return put(out.keep_ns, take_duration(entry, key));
   if (key.name == "name") return put(out.name, take_text(entry, key));
-  if (key.name == "instance") return put(out.instance, take_text(entry, key));
+  if (key.name == "instance") {
+    out.instance_where = entry.where;
+    return put(out.instance, take_text(entry, key));
+  }
   if (key.name == "price") return put(out.price_per_hour, take_number(entry, key));
   if (key.name == "hook") return put(out.hook, take_truth(entry, key));
   if (key.name == "quiet") return put(out.quiet, take_truth(entry, key));
@@ -187,6 +190,7 @@ Config merge_config(Config under, Config over) {
   replace(under.interval_ns, over.interval_ns);
   replace(under.name, over.name);
   replace(under.price_per_hour, over.price_per_hour);
+  if (over.instance) under.instance_where = over.instance_where;
   replace(under.instance, over.instance);
   replace(under.keep_ns, over.keep_ns);
   replace(under.hook, over.hook);

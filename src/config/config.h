@@ -26,6 +26,7 @@ struct Config {
   std::optional<std::string> name;
   std::optional<double> price_per_hour;  // USD; never together with `instance`
   std::optional<std::string> instance;
+  std::string instance_where;  // "hotlap.toml:3: instance": the start of a message about it
   std::optional<std::int64_t> keep_ns;
   std::optional<bool> hook;
   std::optional<bool> quiet;

@@ -102,7 +102,7 @@ Result<RunInfo> describe_process(std::int32_t pid, std::int64_t interval_ns) {
 RunPlan plan_run(const RunOptions& options) {
   RunPlan plan;
   plan.info = describe_run(options.command, options.interval_ns);
-  if (options.name) plan.info.name = *options.name;
+  if (options.name) plan.info.name = to_valid_utf8(*options.name);
   plan.info.environment = recorded_environment(environ);
   const LauncherPlace place = launcher_place(EnvironmentView(environ));
   plan.info.join_keys = place.join_keys;

@@ -75,7 +75,11 @@ Result<RunFolder> RunFolder::create(const fs::path& home, const RunInfo& info) {
     error.message += ": set HOTLAP_HOME to a folder where you may write";
     return error;
   }
-  HOTLAP_TRY(run.update(info));
+  if (Result<void> described = run.update(info); !described.ok()) {
+    std::error_code stays;
+    fs::remove(run.path_, stays);  // a folder that says nothing is no run
+    return std::move(described).error();
+  }
   return run;
 }
 

@@ -219,8 +219,9 @@ std::vector<std::string> footer_lines(const AnalysisDocument& d) {
                d.hook.because.empty() ? "" : ", because ", d.hook.because));
   }
   if (d.self.overhead_pct_low && d.self.overhead_pct_high) {
-    std::string text =
-        format("hotlap itself cost {:.2f}-{:.2f} % of step time", *d.self.overhead_pct_low, *d.self.overhead_pct_high);
+    const std::string low = format("{:.2f}", *d.self.overhead_pct_low);
+    const std::string high = format("{:.2f}", *d.self.overhead_pct_high);
+    std::string text = format("hotlap itself cost {}{} % of step time", low, low == high ? "" : "-" + high);
     if (d.self.hook_us_per_step)
       text += format(" (hook {} us per step, self-measured)", figure(*d.self.hook_us_per_step));
     add(text);

@@ -1,5 +1,6 @@
 """`kill -9` of each of our processes and of the job, at random moments: the job's result is untouched, every file
 opens, and at most the last second is missing. HOTLAP_KILLS sets how many (make proof: 200)."""
+import contextlib
 import json
 import os
 import random
@@ -9,7 +10,7 @@ import subprocess
 import time
 
 import pytest
-from processes import GIVE_UP_S, committed_tables, is_alive, kill_quietly, part_of, shown, wait_for
+from processes import GIVE_UP_S, HOTLAP, committed_tables, is_alive, kill_quietly, part_of, shown, wait_for
 
 KILLS = int(os.environ.get("HOTLAP_KILLS", "12"))
 SEED = int(os.environ.get("HOTLAP_SEED", "1"))
@@ -110,15 +111,40 @@ def test_a_stopped_recorder_costs_the_job_nothing(home):
     assert home.run_json()["exit_code"] == 3
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None, reason="needs to mount a small file system")
-def test_a_full_disk_costs_the_job_nothing(home):
+@contextlib.contextmanager
+def small_disk(home, size):
+    """A file system of that size with the home on it."""
     small = home.folder / "small"
     small.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k,mode=700", "none", str(small)], check=False).returncode:
+    options = "size=%s,mode=700" % size
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(small)], check=False).returncode:
         pytest.skip("may not mount")
+    home.environment["HOTLAP_HOME"] = str(small / "home")
     try:
-        home.environment["HOTLAP_HOME"] = str(small / "home")
-        done = home.run("sh", "-c", JOB, flags=["--interval", "20ms"])
-        assert (done.returncode, done.stdout) == (3, OUTPUT)
+        yield small
     finally:
         subprocess.run(["umount", "-l", str(small)], check=False)
+
+
+may_mount = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None,
+                               reason="needs to mount a small file system")
+
+
+@may_mount
+def test_a_full_disk_costs_the_job_nothing(home):
+    with small_disk(home, "300k"):
+        done = home.run("sh", "-c", JOB, flags=["--interval", "20ms"])
+        assert (done.returncode, done.stdout) == (3, OUTPUT)
+
+
+@may_mount
+def test_a_disk_that_is_full_from_the_start_leaves_no_empty_run(home):
+    with small_disk(home, "4k") as small:
+        (small / "filler").write_bytes(b"x" * 4096)
+        done = home.run("sh", "-c", JOB)
+        assert (done.returncode, done.stdout) == (3, OUTPUT)
+        assert "not recorded" in done.stderr
+        assert "No space left on device" in done.stderr
+        listed = subprocess.run([HOTLAP, "ls"], env=home.environment, capture_output=True, text=True, check=False,
+                                timeout=GIVE_UP_S)
+        assert "left out" not in listed.stderr

@@ -27,6 +27,8 @@ constexpr std::array kPositionals{
     PositionalSpec{.name = "NAME", .help = "only runs whose name contains this text"},
 };
 
+constexpr std::size_t kNameColumnsMax = 40;
+
 // As few characters of the ids as tell all runs of the home apart, so that what is shown can be typed.
 std::size_t id_columns(const std::vector<RunFolder>& runs) {
   constexpr std::size_t kColumnsMin = 8;
@@ -52,8 +54,9 @@ std::string table_of(const std::vector<RunSummary>& runs, std::size_t id_length,
                    {.title = "VERDICT"}});
   for (const RunSummary& run : runs) {
     const bool has_steps = run.steps && *run.steps >= 0;
-    table.add({one_line(run.info.id.substr(0, id_length)), one_line(run.info.name), shown_status(run.status, run.info),
-               shown_wall_time(run.info.start_wall_ns), run.duration_ns ? format_duration(*run.duration_ns) : "?",
+    table.add({one_line(run.info.id.substr(0, id_length)), cut_to(one_line(run.info.name), kNameColumnsMax),
+               shown_status(run.status, run.info), shown_wall_time(run.info.start_wall_ns),
+               run.duration_ns ? format_duration(*run.duration_ns) : "?",
                has_steps ? shown_count(static_cast<std::uint64_t>(*run.steps)) : "-",
                run.verdict_line ? one_line(*run.verdict_line) : "-"});
   }
