@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "collect/collector.h"
-#include "collect/nvidia_metrics.h"
 #include "collect/nvml.h"
+#include "model/nvidia_metrics.h"
 
 namespace hotlap {
 

@@ -59,6 +59,10 @@ inline constexpr std::array kLosses{
     LossDesc{"analysis.spans_refused", LossSeverity::kDataLoss,
              "spans beyond a bound of the analysis: parts of some steps are missing"},
     LossDesc{"analysis.steps_damaged", LossSeverity::kDataLoss, "steps whose end was not seen"},
+    LossDesc{"ingest.values_unreadable", LossSeverity::kDataLoss,
+             "values that are neither a number nor a known word for none: they are missing"},
+    LossDesc{"ingest.lines_unknown", LossSeverity::kInfo,
+             "lines of a log that say nothing of steps, loss or throughput in a form that is known"},
     LossDesc{"ingest.events_repaired", LossSeverity::kNotice, "events with damaged text or numbers that were mended"},
     LossDesc{"ingest.events_dropped", LossSeverity::kDataLoss, "events that could not be read"},
 };

@@ -9,8 +9,8 @@
 
 #include "base/format.h"
 #include "base/shared_library.h"
-#include "collect/nvidia_metrics.h"
 #include "collect/registry.h"
+#include "model/nvidia_metrics.h"
 #include "record/lane.h"
 #include "support/capture_sink.h"
 #include "support/fake_host.h"

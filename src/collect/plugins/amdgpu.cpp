@@ -9,10 +9,10 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "collect/collector.h"
-#include "collect/gpu_metrics.h"
 #include "collect/instances.h"
 #include "collect/sample.h"
 #include "collect/scan.h"
+#include "model/gpu_metrics.h"
 
 namespace hotlap {
 namespace {

@@ -1,10 +1,10 @@
 #pragma once
-// What NVML can say of a GPU, as metrics of the collector `nvidia`. Which call each comes from and what it needs:
-// docs/gpu.md.
+// What NVML can say of a GPU, as metrics of the collector `nvidia` and of the importers of what nvidia-smi printed.
+// Which call each comes from and what it needs: docs/gpu.md.
 #include <array>
 #include <cstdint>
 
-#include "collect/gpu_metrics.h"
+#include "model/gpu_metrics.h"
 
 namespace hotlap {
 
