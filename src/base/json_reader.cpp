@@ -20,10 +20,15 @@ JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;
 JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
 JsonDocument::~JsonDocument() = default;
 
-Result<JsonDocument> JsonDocument::parse(std::string_view json_untrusted) {
+Result<JsonDocument> JsonDocument::parse(std::string_view json_untrusted, bool takes_nan) {
   auto state = std::make_unique<State>();
   // Iterative: a document of a million brackets must not end our stack.
-  state->document.Parse<rapidjson::kParseIterativeFlag>(json_untrusted.data(), json_untrusted.size());
+  if (takes_nan) {
+    state->document.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseNanAndInfFlag>(json_untrusted.data(),
+                                                                                           json_untrusted.size());
+  } else {
+    state->document.Parse<rapidjson::kParseIterativeFlag>(json_untrusted.data(), json_untrusted.size());
+  }
   if (state->document.HasParseError()) {
     return Error{ErrorCode::kCorrupt, format("not valid JSON at byte {}: {}", state->document.GetErrorOffset(),
                                              rapidjson::GetParseError_En(state->document.GetParseError()))};

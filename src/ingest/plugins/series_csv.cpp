@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::string_view kHeader = "t_s,metric,instance,value";
 constexpr std::size_t kLineBytesMax = std::size_t{64} << 10;  // a longer line is not one of ours
+constexpr double kUnixTimeMinS = 1e9;                         // 2001; smaller ones count from any moment
 constexpr double kTimeMaxS = 9e9;                             // beyond, nanoseconds leave int64
 
 class SeriesCsvImporter final : public StreamImporter {
@@ -65,8 +66,12 @@ class SeriesCsvImporter final : public StreamImporter {
       if (!number) return false;
       if (std::isfinite(*number)) value = Value::of(*number);
     }
+    const std::int64_t t_ns = std::llround(*t_s * 1e9);
+    if (stats_.events == 0) {
+      out_.clock({.offset_ns = 0, .uncertainty_ns = -1, .is_absolute = *t_s >= kUnixTimeMinS});
+    }
     const SeriesHandle series = out_.series(MetricDesc{.name = fields[1], .unit = "1"}, fields[2]);
-    out_.sample(series, std::llround(*t_s * 1e9), value);
+    out_.sample(series, t_ns, value);
     ++stats_.events;
     return true;
   }
