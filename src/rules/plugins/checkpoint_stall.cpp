@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/text.h"
-#include "rules/rule.h"
+#include "rules/step_findings.h"
 #include "rules/words.h"
 
 namespace hotlap {
@@ -13,12 +13,7 @@ namespace {
 
 constexpr std::array kNeeds{std::string_view{"pauses.part"}};
 constexpr std::array kParams{
-    ParamDesc{.name = "share_pct",
-              .default_text = "3",
-              .min = 0.1,
-              .max = 100,
-              .unit = "%",
-              .help = "share of the time from the first step to the last from which on the rule speaks"},
+    share_param("3", "share of the time from the first step to the last from which on the rule speaks"),
     ParamDesc{.name = "count_min",
               .default_text = "2",
               .min = 1,
@@ -46,17 +41,15 @@ void judge(const Fact& pauses, FindingSink& out) {
   const double mean_s = pauses.number("mean_s").value_or(0);
   const auto every_steps = pauses.number("every_steps");
   const auto every_s = pauses.number("every_s");
-  Finding finding;
-  finding.where = pauses.where;
+  const double count = pauses.number("count").value_or(0);
+  Finding finding = share_finding(pauses.where, {.cause = "Checkpoints stall training",
+                                                 .loss = format("{} % of the run", figure(share)),
+                                                 .claims = "checkpoint",
+                                                 .share_pct = share,
+                                                 .lost_s = pauses.number("total_s"),
+                                                 .count = count});
   finding.where.process = pauses.text("process").value_or("");
-  finding.cause = "Checkpoints stall training";
-  finding.loss = format("{} % of the run", figure(share));
-  finding.severity = share >= 15 ? Severity::kCritical : Severity::kWarning;
-  finding.certainty = pauses.number("count").value_or(0) >= 3 ? Certainty::kCertain : Certainty::kLikely;
-  finding.claims = "checkpoint";
-  finding.lost_pct = share;
-  finding.lost_s = pauses.number("total_s");
-  finding.evidence["count"] = pauses.number("count").value_or(0);
+  finding.evidence["count"] = count;
   finding.evidence["mean_s"] = mean_s;
   std::string why = every_steps && every_s ? format("every {} steps ({}) saving takes {}", steps_words(*every_steps),
                                                     seconds_words(*every_s), seconds_words(mean_s))

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "rules/rule.h"
+#include "rules/step_findings.h"
 #include "rules/words.h"
 
 namespace hotlap {
@@ -11,12 +11,7 @@ namespace {
 
 constexpr std::array kNeeds{std::string_view{"steps.summary"}, std::string_view{"loader.summary"}};
 constexpr std::array kParams{
-    ParamDesc{.name = "share_pct",
-              .default_text = "3",
-              .min = 0.1,
-              .max = 100,
-              .unit = "%",
-              .help = "share of all steps' time from which on the rule speaks"},
+    share_param("3", "share of all steps' time from which on the rule speaks"),
     ParamDesc{.name = "starts_min",
               .default_text = "2",
               .min = 1,
@@ -46,15 +41,12 @@ Gap gap_of(const Fact& steps) {
 }
 
 void judge(const Fact& steps, const Fact& loader, const Gap& gap, FindingSink& out) {
-  Finding finding;
-  finding.where = steps.where;
-  finding.cause = "Loader workers are started anew each epoch";
-  finding.loss = format("{} % of the run between epochs", figure(gap.share_pct));
-  finding.severity = gap.share_pct >= 15 ? Severity::kCritical : Severity::kWarning;
-  finding.certainty = gap.starts >= 3 ? Certainty::kCertain : Certainty::kLikely;
-  finding.claims = "epoch_gap";
-  finding.lost_pct = gap.share_pct;
-  finding.lost_s = gap.each_s * gap.starts;
+  Finding finding = share_finding(steps.where, {.cause = "Loader workers are started anew each epoch",
+                                                .loss = format("{} % of the run between epochs", figure(gap.share_pct)),
+                                                .claims = "epoch_gap",
+                                                .share_pct = gap.share_pct,
+                                                .lost_s = gap.each_s * gap.starts,
+                                                .count = gap.starts});
   finding.evidence["starts"] = gap.starts;
   finding.evidence["each_s"] = gap.each_s;
   const long workers = std::lround(loader.number("workers").value_or(0));
@@ -76,11 +68,10 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
   for (const Fact* steps : facts.all("steps.summary")) {
     const Gap gap = gap_of(*steps);
     if (gap.starts < params.number("starts_min") || gap.share_pct < params.number("share_pct")) continue;
-    for (const Fact* loader : facts.all("loader.summary")) {
-      if (!(loader->where == steps->where) || loader->number("workers").value_or(0) < 1) continue;
-      if (loader->number("persistent_workers") == 1) continue;  // something else makes these steps slow
-      judge(*steps, *loader, gap, out);
-    }
+    const Fact* loader = fact_for(facts, "loader.summary", steps->where);
+    if (loader == nullptr || loader->number("workers").value_or(0) < 1) continue;
+    if (loader->number("persistent_workers") == 1) continue;  // something else makes these steps slow
+    judge(*steps, *loader, gap, out);
   }
   return {};
 }

@@ -1,7 +1,7 @@
 // Evaluation between the steps takes a large part of the run.
 #include <array>
 
-#include "rules/rule.h"
+#include "rules/step_findings.h"
 #include "rules/words.h"
 
 namespace hotlap {
@@ -9,27 +9,19 @@ namespace {
 
 constexpr std::array kNeeds{std::string_view{"pauses.part"}};
 constexpr std::array kParams{
-    ParamDesc{.name = "share_pct",
-              .default_text = "15",
-              .min = 0.1,
-              .max = 100,
-              .unit = "%",
-              .help = "share of the time from the first step to the last from which on the rule speaks"},
+    share_param("15", "share of the time from the first step to the last from which on the rule speaks"),
 };
 
 void judge(const Fact& pauses, double share, FindingSink& out) {
   const double half = 100 * (share / 2) / (100 - share / 2);
   const auto every = pauses.number("every_steps");
-  Finding finding;
-  finding.where = pauses.where;
-  finding.where.process = pauses.text("process").value_or("");
-  finding.cause = "Evaluation takes a large part of the run";
-  finding.loss = format("{} % of the run", figure(share));
+  Finding finding = share_finding(pauses.where, {.cause = "Evaluation takes a large part of the run",
+                                                 .loss = format("{} % of the run", figure(share)),
+                                                 .claims = "evaluation",
+                                                 .share_pct = share,
+                                                 .lost_s = pauses.number("total_s")});
   finding.severity = share >= 40 ? Severity::kWarning : Severity::kInfo;  // often it is wanted
-  finding.certainty = Certainty::kCertain;
-  finding.claims = "evaluation";
-  finding.lost_pct = share;
-  finding.lost_s = pauses.number("total_s");
+  finding.where.process = pauses.text("process").value_or("");
   finding.evidence["count"] = pauses.number("count").value_or(0);
   finding.evidence["mean_s"] = pauses.number("mean_s").value_or(0);
   finding.why.push_back(every

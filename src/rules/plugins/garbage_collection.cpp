@@ -1,7 +1,7 @@
 // Python's collector runs inside the steps and takes time that counts.
 #include <array>
 
-#include "rules/rule.h"
+#include "rules/step_findings.h"
 #include "rules/words.h"
 
 namespace hotlap {
@@ -9,30 +9,16 @@ namespace {
 
 constexpr std::array kNeeds{std::string_view{"breakdown.parts"}, std::string_view{"steps.summary"}};
 constexpr std::array kParams{
-    ParamDesc{.name = "share_pct",
-              .default_text = "3",
-              .min = 0.1,
-              .max = 100,
-              .unit = "%",
-              .help = "share of a typical step from which on the rule speaks"},
-    ParamDesc{.name = "steps_min",
-              .default_text = "30",
-              .min = 1,
-              .max = 1e6,
-              .unit = "{step}",
-              .help = "typical steps that must have been seen"},
+    share_param("3", "share of a typical step from which on the rule speaks"),
+    steps_min_param("typical steps that must have been seen"),
 };
 
 void judge(const Fact& steps, double share, FindingSink& out) {
-  Finding finding;
-  finding.where = steps.where;
-  finding.cause = "Python's garbage collector runs inside the steps";
-  finding.loss = format("{} % of each step", figure(share));
-  finding.severity = share >= 15 ? Severity::kCritical : Severity::kWarning;
-  finding.certainty = Certainty::kCertain;
-  finding.claims = "gc";
-  finding.lost_pct = share;
-  if (const auto steady = steps.number("steady_s")) finding.lost_s = *steady * share / 100;
+  Finding finding = share_finding(steps.where, {.cause = "Python's garbage collector runs inside the steps",
+                                                .loss = format("{} % of each step", figure(share)),
+                                                .claims = "gc",
+                                                .share_pct = share});
+  set_step_loss(steps, share, finding);
   Advice advice{.change = "gc.freeze() after the set-up; gc.disable(), and gc.collect() once per epoch",
                 .basis = Basis::kModel,
                 .note = "every rank at the same step; watch memory: reference cycles wait until then"};
@@ -53,14 +39,7 @@ void judge(const Fact& steps, double share, FindingSink& out) {
 }
 
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
-  for (const Fact* parts : facts.all("breakdown.parts")) {
-    const auto share = parts->number("gc");
-    if (!share || *share < params.number("share_pct")) continue;
-    for (const Fact* steps : facts.all("steps.summary")) {
-      if (!(steps->where == parts->where)) continue;
-      if (steps->number("steady_count").value_or(0) >= params.number("steps_min")) judge(*steps, *share, out);
-    }
-  }
+  for (const StepShare& one : step_shares(facts, params, "gc")) judge(*one.steps, one.share_pct, out);
   return {};
 }
 

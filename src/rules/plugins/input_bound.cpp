@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "rules/loader_model.h"
-#include "rules/rule.h"
+#include "rules/step_findings.h"
 #include "rules/words.h"
 
 namespace hotlap {
@@ -18,12 +18,7 @@ constexpr std::array kParams{
               .max = 100,
               .unit = "%",
               .help = "share of step time spent waiting for data from which on the rule speaks"},
-    ParamDesc{.name = "steps_min",
-              .default_text = "30",
-              .min = 1,
-              .max = 1e6,
-              .unit = "{step}",
-              .help = "typical steps that must have been seen"},
+    steps_min_param("typical steps that must have been seen"),
     ParamDesc{.name = "workers_max",
               .default_text = "64",
               .min = 1,
@@ -70,18 +65,6 @@ struct Case {
     return batches * hotlap::step_ms(then, n) + pauses_ms;
   }
 };
-
-bool same_place(const Where& fact, const Where& steps) {
-  return (fact.node.empty() || steps.node.empty() || fact.node == steps.node) &&
-         (!fact.rank || !steps.rank || fact.rank == steps.rank);
-}
-
-const Fact* fact_for(const FactTable& facts, std::string_view kind, const Where& where) {
-  for (const Fact* fact : facts.all(kind)) {
-    if (same_place(fact->where, where)) return fact;
-  }
-  return nullptr;
-}
 
 // CPU use of the training process itself, in cores.
 std::optional<double> process_cores(const FactTable& facts, const Case& c) {
@@ -181,10 +164,11 @@ struct Range {
   double high = 0;
 };
 
-// Around the model's answer: what was measured varies, the model has its limits, and both are larger the further we go
-// from what was seen. Overheads that the model leaves out make a step longer, hardly ever shorter.
-Range predict(const Case& c, double then_ms, double crowded_ms, int workers_then, bool on_full_cores) {
-  const auto square = [](double x) { return x * x; };
+double square(double x) { return x * x; }
+
+// How far the model's answer may be off, as a share of it: what was measured varies, the model has its limits, and both
+// are larger the further we go from what was seen.
+double uncertainty(const Case& c, int workers_then, bool on_full_cores) {
   const double tasks = c.costs.compute_ms > 0 ? c.costs.compute_cpu_ms / c.costs.compute_ms : 1;
   double sum = square(c.measured_error) + square(0.04);
   if (c.workers == 0) sum += square(0.04);
@@ -193,7 +177,24 @@ Range predict(const Case& c, double then_ms, double crowded_ms, int workers_then
   if (!c.has_cores) sum += square(0.1);
   if (c.io_share >= kIoShareHigh) sum += square(0.2);  // whether storage gives more was not tried
   sum += square(0.015 * std::log2(1.0 + static_cast<double>(std::max(workers_then, 1)) / std::max(c.workers, 1)));
-  const double half = std::clamp(std::sqrt(sum), 0.05, 0.3);
+  return std::clamp(std::sqrt(sum), 0.05, 0.3);
+}
+
+// How far off the model is for what was measured, with the workers that the run had.
+double model_error(const Case& c) { return std::clamp(c.step_ms / c.model_ms(c.delivering()), 0.8, 1.3); }
+
+// No step is shorter than its own computation, and none gets longer by what is advised.
+Range bounded(const Case& c, Range range) {
+  range.low = std::max(range.low, 0.97 * (c.batches * c.costs.compute_ms + c.pauses_ms));
+  range.low = std::min(range.low, c.step_ms);
+  range.high = std::clamp(range.high, range.low, c.step_ms);
+  if (c.is_crowded()) range.high = std::max(range.high, c.step_ms);  // they may take whatever is won
+  return range;
+}
+
+// Around the model's answer. Overheads that the model leaves out make a step longer, hardly ever shorter.
+Range predict(const Case& c, double then_ms, double crowded_ms, int workers_then, bool on_full_cores) {
+  const double half = uncertainty(c, workers_then, on_full_cores);
   // On full cores the model is a floor: caches, memory bandwidth and two threads of one physical core make what shares
   // them dearer, nothing makes it cheaper (8 and 20 % were seen).
   const double below = on_full_cores ? 0.35 : 0.7;
@@ -204,16 +205,10 @@ Range predict(const Case& c, double then_ms, double crowded_ms, int workers_then
   Range range{(gains_beside_them ? crowded_ms : then_ms) * (1 - below * half),
               std::max(then_ms, crowded_ms) * (1 + above * half)};
   if (c.workers > 0) {
-    // How far off the model is for what was measured.
-    const double off = std::clamp(c.step_ms / c.model_ms(c.delivering()), 0.8, 1.3);
-    range.low = std::min(range.low, then_ms * off);
-    range.high = std::max(range.high, then_ms * off);
+    range.low = std::min(range.low, then_ms * model_error(c));
+    range.high = std::max(range.high, then_ms * model_error(c));
   }
-  range.low = std::max(range.low, 0.97 * (c.batches * c.costs.compute_ms + c.pauses_ms));
-  range.low = std::min(range.low, c.step_ms);
-  range.high = std::clamp(range.high, range.low, c.step_ms);
-  if (c.is_crowded()) range.high = std::max(range.high, c.step_ms);  // they may take whatever is won
-  return range;
+  return bounded(c, range);
 }
 
 Finding base_finding(const Case& c) {
@@ -226,8 +221,7 @@ Finding base_finding(const Case& c) {
   finding.from_ns = static_cast<std::int64_t>(c.steps->number("from_s").value_or(0) * 1e9);
   finding.to_ns = static_cast<std::int64_t>(c.steps->number("to_s").value_or(0) * 1e9);
   finding.claims = "data_wait";
-  finding.lost_pct = c.wait_pct;
-  if (const auto steady = c.steps->number("steady_s")) finding.lost_s = *steady * c.wait_pct / 100;
+  set_step_loss(*c.steps, c.wait_pct, finding);
   finding.evidence["step_ms"] = c.step_ms;
   finding.evidence["data_wait_ms"] = c.wait_ms;
   finding.evidence["compute_ms"] = c.costs.compute_ms;

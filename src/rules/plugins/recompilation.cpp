@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "base/text.h"
-#include "rules/rule.h"
+#include "rules/step_findings.h"
 #include "rules/words.h"
 
 namespace hotlap {
@@ -11,30 +11,16 @@ namespace {
 
 constexpr std::array kNeeds{std::string_view{"breakdown.parts"}, std::string_view{"steps.summary"}};
 constexpr std::array kParams{
-    ParamDesc{.name = "share_pct",
-              .default_text = "3",
-              .min = 0.1,
-              .max = 100,
-              .unit = "%",
-              .help = "share of the time after the warm-up from which on the rule speaks"},
-    ParamDesc{.name = "steps_min",
-              .default_text = "30",
-              .min = 1,
-              .max = 1e6,
-              .unit = "{step}",
-              .help = "steps after the warm-up that must have been seen"},
+    share_param("3", "share of the time after the warm-up from which on the rule speaks"),
+    steps_min_param("steps after the warm-up that must have been seen"),
 };
 
 void judge(const Fact& steps, double share, FindingSink& out) {
-  Finding finding;
-  finding.where = steps.where;
-  finding.cause = "The model is compiled again and again";
-  finding.loss = format("{} % of the steps after the warm-up", figure(share));
-  finding.severity = share >= 15 ? Severity::kCritical : Severity::kWarning;
-  finding.certainty = Certainty::kCertain;
-  finding.claims = "compile";
-  finding.lost_pct = share;
-  if (const auto steady = steps.number("steady_s")) finding.lost_s = *steady * share / 100;
+  Finding finding = share_finding(steps.where, {.cause = "The model is compiled again and again",
+                                                .loss = format("{} % of the steps after the warm-up", figure(share)),
+                                                .claims = "compile",
+                                                .share_pct = share});
+  set_step_loss(steps, share, finding);
   finding.why.push_back(format("{} steps after the warm-up still spend {} % of their time in the compiler",
                                shown_count(static_cast<std::uint64_t>(steps.number("steady_count").value_or(0))),
                                figure(share)));
@@ -53,14 +39,7 @@ void judge(const Fact& steps, double share, FindingSink& out) {
 }
 
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
-  for (const Fact* parts : facts.all("breakdown.parts")) {
-    const auto share = parts->number("compile");
-    if (!share || *share < params.number("share_pct")) continue;
-    for (const Fact* steps : facts.all("steps.summary")) {
-      if (!(steps->where == parts->where)) continue;
-      if (steps->number("steady_count").value_or(0) >= params.number("steps_min")) judge(*steps, *share, out);
-    }
-  }
+  for (const StepShare& one : step_shares(facts, params, "compile")) judge(*one.steps, one.share_pct, out);
   return {};
 }
 

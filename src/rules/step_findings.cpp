@@ -1,0 +1,48 @@
+#include "rules/step_findings.h"
+
+#include <utility>
+
+namespace hotlap {
+
+bool same_place(const Where& a, const Where& b) {
+  return (a.node.empty() || b.node.empty() || a.node == b.node) && (!a.rank || !b.rank || a.rank == b.rank);
+}
+
+const Fact* fact_for(const FactTable& facts, std::string_view kind, const Where& where) {
+  for (const Fact* fact : facts.all(kind)) {
+    if (same_place(fact->where, where)) return fact;
+  }
+  return nullptr;
+}
+
+std::vector<StepShare> step_shares(const FactTable& facts, const Params& params, std::string_view part) {
+  std::vector<StepShare> out;
+  for (const Fact* parts : facts.all("breakdown.parts")) {
+    const auto share = parts->number(part);
+    if (!share || *share < params.number("share_pct")) continue;
+    const Fact* steps = fact_for(facts, "steps.summary", parts->where);
+    if (steps == nullptr || steps->number("steady_count").value_or(0) < params.number("steps_min")) continue;
+    out.push_back({steps, *share});
+  }
+  return out;
+}
+
+void set_step_loss(const Fact& steps, double share_pct, Finding& finding) {
+  finding.lost_pct = share_pct;
+  if (const auto steady = steps.number("steady_s")) finding.lost_s = *steady * share_pct / 100;
+}
+
+Finding share_finding(const Where& where, ShareHead head) {
+  Finding finding;
+  finding.where = where;
+  finding.cause = std::move(head.cause);
+  finding.loss = std::move(head.loss);
+  finding.claims = std::move(head.claims);
+  finding.severity = head.share_pct >= kCriticalShare ? Severity::kCritical : Severity::kWarning;
+  finding.certainty = head.count >= kCertainCount ? Certainty::kCertain : Certainty::kLikely;
+  finding.lost_pct = head.share_pct;
+  finding.lost_s = head.lost_s;
+  return finding;
+}
+
+}  // namespace hotlap
