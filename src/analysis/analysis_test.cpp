@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "analysis/block_means.h"
+#include "analysis/growth.h"
+#include "analysis/level_profile.h"
 #include "analysis/log_histogram.h"
 #include "analysis/registry.h"
+#include "analysis/second_join.h"
 #include "analysis/step_statistics.h"
 #include "analysis/time_profile.h"
 #include "base/clock.h"
@@ -58,6 +62,78 @@ TEST(BlockMeans, TooFewBlocksHaveNoInterval) {
   ASSERT_TRUE(blocks.interval());
   EXPECT_FALSE(blocks.interval()->half_width);
   EXPECT_DOUBLE_EQ(blocks.interval()->mean, 5);
+}
+
+TEST(LogHistogram, CountsAboveAndDeviation) {
+  LogHistogram histogram;
+  for (int i = 0; i < 1000; ++i) histogram.add(i % 10 == 0 ? 200e6 : 100e6);
+  EXPECT_EQ(histogram.count_above(150e6), 100U);
+  EXPECT_EQ(histogram.count_above(300e6), 0U);
+  EXPECT_NEAR(*histogram.deviation(), 30e6, 0.5e6);
+  EXPECT_FALSE(LogHistogram{}.deviation());
+}
+
+TEST(LevelProfile, QuantilesOfAWindowThatIsKnownOnlyLater) {
+  LevelProfile profile;
+  for (std::int64_t s = 0; s < 1000; ++s) profile.add(s * kNsPerS, s < 500 ? 0 : s % 2 == 0 ? 40 : 80, 1);
+  EXPECT_EQ(profile.quantile(0.05, 600 * kNsPerS, 1000 * kNsPerS), 40);
+  EXPECT_EQ(profile.quantile(0.95, 600 * kNsPerS, 1000 * kNsPerS), 80);
+  EXPECT_EQ(profile.quantile(0.5, 0, 400 * kNsPerS), 0);
+  EXPECT_NEAR(*profile.mean(600 * kNsPerS, 1000 * kNsPerS), 60, 0.5);
+  EXPECT_NEAR(*profile.share_up_to(40, 600 * kNsPerS, 1000 * kNsPerS), 0.5, 0.02);
+  EXPECT_FALSE(profile.quantile(0.5, 5000 * kNsPerS, 6000 * kNsPerS));
+}
+
+// One series after the other, as a reader gives them: the seconds meet all the same.
+TEST(SecondJoin, SeriesMeetInTheirSeconds) {
+  SecondJoin join;
+  for (std::int64_t s = 0; s < 2000; ++s) join.add_level(0, s * kNsPerS, s % 2 == 0 ? 0 : 100);
+  for (std::int64_t s = 0; s < 2000; ++s) {
+    join.add_amount(1, s * kNsPerS, (s + 1) * kNsPerS, s % 2 == 0 ? 0.9 : 0.1);
+  }
+  std::int64_t together = 0;
+  std::int64_t next = 0;
+  const auto look = [&](std::int64_t second, const SecondJoin::Row& row) {
+    EXPECT_EQ(second, next++);
+    if (row.value(0) == 0 && row.value(1) > 0.8) ++together;
+    EXPECT_FALSE(row.value(2));
+  };
+  join.release(look);
+  EXPECT_EQ(next, 2000 - SecondJoin::kHoldS);
+  join.visit_waiting(look);
+  EXPECT_EQ(next, 2000);
+  EXPECT_EQ(together, 1000);
+}
+
+// A level over ten minutes, one value a second.
+GrowthShape shape_of(const std::function<double(int)>& level) {
+  LevelTrack track;
+  for (int s = 0; s < 600; ++s) track.add(s * kNsPerS, level(s));
+  const auto growth = track.growth(0, 600 * kNsPerS, 50);
+  return growth ? growth->shape : GrowthShape::kFlat;
+}
+
+TEST(Growth, LeakPoolStairsStepAndSpikesAreToldApart) {
+  EXPECT_EQ(shape_of([](int s) { return 5000 + 10 * s + s % 7; }), GrowthShape::kLeak);
+  EXPECT_EQ(shape_of([](int s) { return 5000 + 10 * s + (s % 20) * 40; }), GrowthShape::kLeak);  // a saw that rises
+  EXPECT_EQ(shape_of([](int s) { return 5000 + std::min(10 * s, 2000) + s % 7; }), GrowthShape::kPool);
+  EXPECT_EQ(shape_of([](int s) { return 5000 + 2000 * (1 - std::exp(-s / 60.0)); }), GrowthShape::kPool);
+  EXPECT_EQ(shape_of([](int s) { return s < 300 ? 5000 : 9000; }), GrowthShape::kStep);
+  EXPECT_EQ(shape_of([](int s) { return 5000 + 1000 * (s / 100); }), GrowthShape::kStairs);
+  EXPECT_EQ(shape_of([](int s) { return s % 150 == 75 ? 9000 : 5000 + s % 11; }), GrowthShape::kSpikes);
+  EXPECT_EQ(shape_of([](int s) { return 5000 + (s * 37 % 41); }), GrowthShape::kFlat);
+  EXPECT_EQ(shape_of([](int s) { return 9000 - 10 * s; }), GrowthShape::kFlat);
+}
+
+TEST(Growth, SlopeAndItsInterval) {
+  LevelTrack track;
+  for (int s = 0; s < 3600; ++s) track.add(s * kNsPerS, 1e9 + 12e6 * s + (s % 30) * 1e6);
+  const auto growth = track.growth(0, 3600 * kNsPerS, 64e6);
+  ASSERT_TRUE(growth);
+  EXPECT_EQ(growth->shape, GrowthShape::kLeak);
+  EXPECT_NEAR(growth->per_s, 12e6, 0.1e6);
+  EXPECT_LT(growth->half_width, 0.5e6);
+  EXPECT_FALSE(track.growth(3599 * kNsPerS, 3600 * kNsPerS, 64e6));  // too short to say
 }
 
 TEST(TimeProfile, KeepsAmountsWhenBucketsWiden) {

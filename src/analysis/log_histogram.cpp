@@ -52,4 +52,29 @@ std::optional<double> LogHistogram::quantile(double q) const {
   return value_of(first_ + static_cast<std::int32_t>(counts_.size()) - 1);
 }
 
+std::uint64_t LogHistogram::count_above(double value) const {
+  const std::int32_t bucket = bucket_of(value);
+  std::uint64_t above = 0;
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
+    if (first_ + static_cast<std::int32_t>(i) > bucket) above += counts_[i];
+  }
+  return above;
+}
+
+std::optional<double> LogHistogram::deviation() const {
+  if (count_ < 2) return std::nullopt;
+  double sum = 0;
+  double squares = 0;
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
+    const double value = value_of(first_ + static_cast<std::int32_t>(i));
+    sum += value * static_cast<double>(counts_[i]);
+  }
+  const double mean = sum / static_cast<double>(count_);
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
+    const double off = value_of(first_ + static_cast<std::int32_t>(i)) - mean;
+    squares += off * off * static_cast<double>(counts_[i]);
+  }
+  return std::sqrt(squares / static_cast<double>(count_ - 1));
+}
+
 }  // namespace hotlap

@@ -15,6 +15,10 @@ class LogHistogram {
   std::uint64_t count() const { return count_; }
   // q in [0, 1]; nothing when empty.
   std::optional<double> quantile(double q) const;
+  // How many lie above `value`; of the bucket that it falls in, none.
+  std::uint64_t count_above(double value) const;
+  // Standard deviation; nothing below two values.
+  std::optional<double> deviation() const;
 
  private:
   std::vector<std::uint64_t> counts_;  // from bucket first_ on

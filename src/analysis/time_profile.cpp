@@ -38,7 +38,7 @@ void TimeProfile::add(std::int64_t from_ns, std::int64_t to_ns, double amount) {
     if (buckets_.empty()) return high - low + 1;
     return std::max(high, first_ + static_cast<std::int64_t>(buckets_.size()) - 1) - std::min(low, first_) + 1;
   };
-  while (needed() > static_cast<std::int64_t>(kBucketsMax)) {
+  while (needed() > static_cast<std::int64_t>(buckets_max_)) {
     std::vector<double> wide;
     const std::int64_t wide_first = floor_div(first_, 2);
     for (std::size_t i = 0; i < buckets_.size(); ++i) {

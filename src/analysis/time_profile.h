@@ -17,6 +17,7 @@ class TimeProfile {
  public:
   static constexpr std::size_t kBucketsMax = 512;
 
+  explicit TimeProfile(std::size_t buckets_max = kBucketsMax) : buckets_max_(buckets_max) {}
   // Spreads `amount` evenly over [from_ns, to_ns); a point when both are equal.
   void add(std::int64_t from_ns, std::int64_t to_ns, double amount);
   // Of [from_ns, to_ns); of a bucket that lies partly inside, its share.
@@ -29,6 +30,7 @@ class TimeProfile {
  private:
   void make_room(std::int64_t bucket);
 
+  std::size_t buckets_max_;
   std::vector<double> buckets_;
   std::int64_t first_ = 0;  // bucket i covers [(first_ + i) * width, …)
   std::int64_t width_ns_ = 500'000'000;
@@ -38,7 +40,8 @@ class TimeProfile {
 class RateProfile {
  public:
   // `hot_rate`: from here on a stretch between two samples counts as hot.
-  explicit RateProfile(double hot_rate = 0.95) : hot_rate_(hot_rate) {}
+  explicit RateProfile(double hot_rate = 0.95, std::size_t buckets_max = TimeProfile::kBucketsMax)
+      : hot_rate_(hot_rate), amount_(buckets_max), observed_s_(buckets_max), hot_s_(buckets_max) {}
   void add(std::span<const SamplePoint> points, double scale);
   // Mean rate in the window; nothing when less than a tenth of it was observed.
   std::optional<double> rate(std::int64_t from_ns, std::int64_t to_ns) const;
@@ -61,9 +64,12 @@ class RateProfile {
 // The mean of a gauge over time.
 class GaugeProfile {
  public:
+  explicit GaugeProfile(std::size_t buckets_max = TimeProfile::kBucketsMax)
+      : sums_(buckets_max), counts_(buckets_max) {}
   void add(std::span<const SamplePoint> points, double scale);
   std::optional<double> mean(std::int64_t from_ns, std::int64_t to_ns) const;
   std::optional<double> last() const { return last_; }
+  std::int64_t width_ns() const { return sums_.width_ns(); }
 
  private:
   TimeProfile sums_;

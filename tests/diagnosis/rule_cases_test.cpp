@@ -50,6 +50,8 @@ FactTable facts_from(const std::string& json) {
     const JsonValue fields = one["fields"];
     Fact fact{.kind = known_kind(one["kind"].text().value_or(""), fields.keys()), .where = {}, .fields = {}};
     fact.where.node = one["node"].text().value_or("");
+    fact.where.device = one["device"].text().value_or("");
+    fact.where.process = one["process"].text().value_or("");
     if (const auto rank = one["rank"].integer()) fact.where.rank = static_cast<std::int32_t>(*rank);
     for (const std::string& name : fields.keys()) {
       if (const auto text = fields[name].text()) {

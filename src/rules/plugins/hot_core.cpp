@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "rules/rule.h"
+#include "rules/step_findings.h"
 #include "rules/words.h"
 
 namespace hotlap {
@@ -45,7 +45,8 @@ struct Scene {
   double usable = 1;
   double busy_pct = 0;
   bool may_have_gpu = false;
-  bool computes_on_cpu = false;  // known, not only likely
+  std::optional<double> gpu_busy_pct;  // of the GPU that works most; nothing: not recorded, or missing
+  bool computes_on_cpu = false;        // known, not only likely
 };
 
 std::optional<Hot> hottest(const FactTable& facts, const Scene& scene, double thread_pct) {
@@ -94,13 +95,28 @@ Finding base_finding(const Scene& scene, const Hot& hot) {
 }
 
 void set_loss(const Scene& scene, double share_pct, Finding& finding) {
-  finding.lost_pct = share_pct;
-  if (const auto steady = scene.steps->number("steady_s")) finding.lost_s = *steady * share_pct / 100;
+  set_step_loss(*scene.steps, share_pct, finding);
   finding.severity = share_pct >= 30 ? Severity::kCritical : Severity::kWarning;
+}
+
+// Of the GPU that works most: the one that a thread would wait for.
+std::optional<double> gpu_busy_pct(const FactTable& facts, const Where& where) {
+  std::optional<double> most;
+  for (const Fact* gpu : facts.all("gpu.use")) {
+    const auto mean = gpu->number("mean_pct");
+    if (mean && same_place(gpu->where, where) && gpu->number("is_of_job") != 0)
+      most = std::max(most.value_or(*mean), *mean);
+  }
+  return most;
 }
 
 // The training thread itself, in code that is neither loading nor the model.
 void own_code(const Scene& scene, const Hot& hot, double other_pct, Finding& finding) {
+  if (scene.gpu_busy_pct) {
+    finding.why.push_back(format("GPU busy {} %", figure(*scene.gpu_busy_pct)));
+    finding.evidence["gpu_busy_pct"] = *scene.gpu_busy_pct;
+    finding.look_alikes_excluded.emplace_back("waiting for the GPU");
+  }
   finding.cause = format("One full core: {} thread of {}", is_helper(hot) ? "a helper" : "the training", who(hot));
   finding.loss = format("{} % of the step outside loader and model", figure(other_pct));
   finding.certainty = Certainty::kLikely;
@@ -163,11 +179,14 @@ void judge(const FactTable& facts, const Scene& scene, const Params& params, Fin
   if (!hot->is_training && !hot->process.empty())
     return;  // a process beside training: it holds nothing up that we know
   if (is_measured && other >= params.number("other_pct")) {
-    if (scene.may_have_gpu) {
-      out.cannot_tell("a thread that waits for the GPU fills a core as well: GPU use is not recorded");
+    if (scene.may_have_gpu && !scene.gpu_busy_pct) {
+      out.cannot_tell("a thread that waits for the GPU fills a core as well: how busy the GPU was is missing");
       return;
     }
-    own_code(scene, *hot, other, finding);
+    // While the GPU works, the thread waits for it: only the rest of its time holds anything up.
+    const double held_up = scene.may_have_gpu ? std::min(other, 100 - *scene.gpu_busy_pct) : other;
+    if (held_up < params.number("other_pct")) return;
+    own_code(scene, *hot, held_up, finding);
     out.add(std::move(finding));
     return;
   }
@@ -187,15 +206,9 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     scene.usable = *usable;
     scene.busy_pct = *busy;
     if (scene.busy_pct > params.number("average_pct")) continue;
-    const auto on_node = [&](const Fact* fact) {
-      return cores->where.node.empty() || fact->where.node == cores->where.node;
-    };
-    for (const Fact* fact : facts.all("steps.summary")) {
-      if (scene.steps == nullptr && on_node(fact)) scene.steps = fact;
-    }
-    for (const Fact* fact : facts.all("breakdown.parts")) {
-      if (scene.parts == nullptr && on_node(fact)) scene.parts = fact;
-    }
+    scene.steps = fact_for(facts, "steps.summary", cores->where);
+    scene.parts = fact_for(facts, "breakdown.parts", cores->where);
+    scene.gpu_busy_pct = gpu_busy_pct(facts, cores->where);
     const Fact* software = facts.find("job.software");
     scene.may_have_gpu = software != nullptr && software->number("gpu") == 1 && software->number("gpu_build") != 0;
     scene.computes_on_cpu = software != nullptr &&
@@ -212,8 +225,10 @@ extern constinit const RuleSpec rule_hot_core{
     .id = "HotCore",
     .title = "One core at its limit while the average looks idle",
     .why =
-        "Looks at the use of single cores and threads beside the average, and at what the training thread does then. "
-        "Without steps it names the core and the thread only.",
+        "Looks at the use of single cores and threads beside the average, and at what the training thread and the GPU "
+        "do "
+        "then: a thread that waits for a busy GPU fills a core as well. Without steps it names the core and the thread "
+        "only.",
     .advice = "What the full thread does, and how much of the step would go without it.",
     .needs = kNeeds,
     .params = kParams,

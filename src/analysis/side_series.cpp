@@ -1,0 +1,90 @@
+#include "analysis/side_series.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.h"
+
+namespace hotlap {
+namespace {
+
+// What is less counts as nothing: twice as much of it moves nobody.
+double least(std::string_view name) {
+  if (name.find("bytes") != std::string_view::npos) return 5e6;
+  if (name.find("seconds") != std::string_view::npos) return 0.2;
+  if (name.starts_with("gpu.busy")) return 5;
+  return 50;
+}
+
+// A change of this size, up or down, and a figure that is known to move less.
+double smallest_ratio(std::string_view name) {
+  return name.starts_with("gpu.clock") || name.starts_with("gpu.temperature") ? 1.1 : 1.5;
+}
+
+double length_ns(const SideSeries::Stretches& stretches) {
+  double sum = 0;
+  for (const auto& [from, to] : stretches) sum += static_cast<double>(to - from);
+  return stretches.empty() ? 0 : sum / static_cast<double>(stretches.size());
+}
+
+}  // namespace
+
+void SideSeries::add(const StoredSeries& series, std::span<const SamplePoint> points) {
+  const std::string name = series.instance.empty() ? series.metric : series.metric + " " + series.instance;
+  if (series.kind == MetricKind::kCounter) {
+    if (rates_.size() >= kSeriesMax && !rates_.contains(name)) return;
+    rates_.try_emplace(name, 0.95, kBuckets).first->second.add(points, series.scale);
+    return;
+  }
+  if (gauges_.size() >= kSeriesMax && !gauges_.contains(name)) return;
+  gauges_.try_emplace(name, kBuckets).first->second.add(points, series.scale);
+}
+
+std::optional<SideSeries::Move> SideSeries::mover(const Stretches& during, const Stretches& otherwise) const {
+  std::optional<Move> best;
+  double best_score = 0;
+  const double shortest_ns = std::min(length_ns(during), length_ns(otherwise));
+  const auto consider = [&](const std::string& name, double width_ns, const auto& mean_of) {
+    if (width_ns > 2 * shortest_ns && width_ns > 1e9) return;
+    const auto now = mean_of(during);
+    const auto else_ = mean_of(otherwise);
+    if (!now || !else_) return;
+    const double floor = least(name);
+    if (std::max(*now, *else_) < floor) return;
+    const double ratio = (*now + 0.1 * floor) / (*else_ + 0.1 * floor);
+    const double limit = smallest_ratio(name);
+    if (ratio < limit && ratio > 1 / limit) return;
+    const double score = std::abs(std::log(ratio)) / std::log(limit);
+    if (score <= best_score) return;
+    best_score = score;
+    best = Move{name, *now, *else_};
+  };
+  for (const auto& [name, profile] : rates_) {
+    consider(name, static_cast<double>(profile.observed().width_ns()),
+             [&](const Stretches& stretches) -> std::optional<double> {
+               double amount = 0;
+               double seconds = 0;
+               for (const auto& [from, to] : stretches) {
+                 amount += profile.amount(from, to);
+                 seconds += profile.observed().sum(from, to);
+               }
+               return seconds > 0 ? std::optional(amount / seconds) : std::nullopt;
+             });
+  }
+  for (const auto& [name, profile] : gauges_) {
+    consider(name, static_cast<double>(profile.width_ns()), [&](const Stretches& stretches) -> std::optional<double> {
+      double sum = 0;
+      double count = 0;
+      for (const auto& [from, to] : stretches) {
+        const auto mean = profile.mean(from, to);
+        if (!mean) continue;
+        sum += *mean * static_cast<double>(to - from);
+        count += static_cast<double>(to - from);
+      }
+      return count > 0 ? std::optional(sum / count) : std::nullopt;
+    });
+  }
+  return best;
+}
+
+}  // namespace hotlap
