@@ -1,5 +1,6 @@
 #include "rules/step_findings.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace hotlap {
@@ -30,6 +31,21 @@ std::vector<StepShare> step_shares(const FactTable& facts, const Params& params,
 void set_step_loss(const Fact& steps, double share_pct, Finding& finding) {
   finding.lost_pct = share_pct;
   if (const auto steady = steps.number("steady_s")) finding.lost_s = *steady * share_pct / 100;
+}
+
+bool may_have_gpu(const FactTable& facts) {
+  const Fact* software = facts.find("job.software");
+  return software != nullptr && software->number("gpu") == 1 && software->number("gpu_build") != 0;
+}
+
+std::optional<double> gpu_busy_pct(const FactTable& facts, const Where& where) {
+  std::optional<double> most;
+  for (const Fact* gpu : facts.all("gpu.use")) {
+    const auto mean = gpu->number("mean_pct");
+    if (mean && same_place(gpu->where, where) && gpu->number("is_of_job") != 0)
+      most = std::max(most.value_or(*mean), *mean);
+  }
+  return most;
 }
 
 Finding share_finding(const Where& where, ShareHead head) {

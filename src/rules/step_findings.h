@@ -40,6 +40,11 @@ inline constexpr double kCriticalShare = 15;
 // So often something must have been seen for a finding to be certain.
 inline constexpr double kCertainCount = 3;
 
+// The job's framework can use a GPU and there is one: a thread outside the model may only wait for it.
+bool may_have_gpu(const FactTable& facts);
+// Of the GPU that works most at `where`: the one that a thread would wait for. Nothing: not recorded, or missing.
+std::optional<double> gpu_busy_pct(const FactTable& facts, const Where& where);
+
 struct ShareHead {
   std::string cause;
   std::string loss;    // in words

@@ -99,17 +99,6 @@ void set_loss(const Scene& scene, double share_pct, Finding& finding) {
   finding.severity = share_pct >= 30 ? Severity::kCritical : Severity::kWarning;
 }
 
-// Of the GPU that works most: the one that a thread would wait for.
-std::optional<double> gpu_busy_pct(const FactTable& facts, const Where& where) {
-  std::optional<double> most;
-  for (const Fact* gpu : facts.all("gpu.use")) {
-    const auto mean = gpu->number("mean_pct");
-    if (mean && same_place(gpu->where, where) && gpu->number("is_of_job") != 0)
-      most = std::max(most.value_or(*mean), *mean);
-  }
-  return most;
-}
-
 // The training thread itself, in code that is neither loading nor the model.
 void own_code(const Scene& scene, const Hot& hot, double other_pct, Finding& finding) {
   if (scene.gpu_busy_pct) {
@@ -210,7 +199,7 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     scene.parts = fact_for(facts, "breakdown.parts", cores->where);
     scene.gpu_busy_pct = gpu_busy_pct(facts, cores->where);
     const Fact* software = facts.find("job.software");
-    scene.may_have_gpu = software != nullptr && software->number("gpu") == 1 && software->number("gpu_build") != 0;
+    scene.may_have_gpu = may_have_gpu(facts);
     scene.computes_on_cpu = software != nullptr &&
                             (software->number("gpu_build") == 0 || software->number("gpu") == 0) &&
                             software->number("torch_threads").value_or(1) < scene.usable / 2;

@@ -29,6 +29,7 @@ constexpr std::array kParams{
 
 constexpr double kIoShareHigh = 0.5;   // of a batch's time: the loader waits for storage, not for cores
 constexpr double kIoShareLow = 0.2;    // below, storage is excluded as a cause
+constexpr double kCoreWaitMin = 0.05;  // of the time without a core: below, others do not hold the job up
 constexpr double kGainMin = 0.03;      // of step time, for a change of workers to be advised
 constexpr double kUnexplained = 1.35;  // the step is so much longer than the model of it: something else is going on
 
@@ -50,6 +51,7 @@ struct Case {
   double outside = 0;   // cores taken by others
   double busy_pct = 0;
   bool has_cores = false;
+  std::optional<double> core_wait_share;  // of the time, of who wants most for a core
   LoaderCosts costs;
   std::string party = "training";  // who waits
   const Fact* loader = nullptr;
@@ -58,7 +60,9 @@ struct Case {
   double model_ms(int n) const { return with_cores_ms(n, cores); }
   // Other programs may go on taking their cores, or not.
   double crowded_ms(int n) const { return with_cores_ms(n, std::max(cores - outside, 0.3 * cores)); }
-  bool is_crowded() const { return outside > 0.25 * cores; }
+  bool shares_cores() const { return outside > 0.25 * cores; }
+  // Others hold it up only where it wants for a core; where that was not measured, full cores stand for it.
+  bool is_crowded_out() const { return shares_cores() && core_wait_share.value_or(1) >= kCoreWaitMin; }
   double with_cores_ms(int n, double cores_then) const {
     LoaderCosts then = costs;
     then.cores = cores_then;
@@ -66,23 +70,30 @@ struct Case {
   }
 };
 
-// CPU use of the training process itself, in cores.
-std::optional<double> process_cores(const FactTable& facts, const Case& c) {
+const Fact* training_process(const FactTable& facts, const Case& c) {
   const auto label = c.steps->text("process");
   for (const Fact* fact : facts.all("core_use.process")) {
-    if (label && fact->text("process") == label && same_place(fact->where, c.steps->where))
-      return fact->number("cores");
+    if (label && fact->text("process") == label && same_place(fact->where, c.steps->where)) return fact;
   }
-  return std::nullopt;
+  return nullptr;
 }
 
-std::optional<double> core_wait_ms(const FactTable& facts, const Case& c) {
-  const auto label = c.steps->text("process");
+// Time in which a process's main thread could run but had no core, of a time that it was looked at.
+std::optional<double> core_wait_share(const Fact* process) {
+  if (process == nullptr) return std::nullopt;
+  const auto pct = process->number("main_wait_pct");
+  return pct ? std::optional(*pct / 100) : std::nullopt;
+}
+
+// The same of the loader's workers, mean.
+std::optional<double> workers_core_wait_share(const FactTable& facts, const Case& c) {
+  double sum = 0;
+  int workers = 0;
   for (const Fact* fact : facts.all("core_use.process")) {
-    if (!label || fact->text("process") != label || !same_place(fact->where, c.steps->where)) continue;
-    if (const auto pct = fact->number("main_wait_pct")) return *pct / 100 * c.step_ms / c.batches;
+    if (fact->text("role") != "loader" || !same_place(fact->where, c.steps->where)) continue;
+    if (const auto share = core_wait_share(fact)) sum += *share, ++workers;
   }
-  return std::nullopt;
+  return workers > 0 ? std::optional(sum / workers) : std::nullopt;
 }
 
 void read_cores(const FactTable& facts, Case& c) {
@@ -106,20 +117,38 @@ void derive_costs(const FactTable& facts, Case& c) {
   if (in_series) wall = wait;
   double compute = std::max((c.step_ms - c.wait_ms - c.pauses_ms) / c.batches, 0.01);
 
-  // When all cores are full, a worker that is not on CPU waits for one, not for storage.
-  const double crowded = std::clamp((c.busy_pct - 70) / 25, 0.0, 1.0);
+  const Fact* process = training_process(facts, c);
+  const double per_batch = c.step_ms / c.batches;
   c.costs.worker_cpu_ms = wall * cpu_share;
-  c.costs.worker_io_ms = wall * (1 - cpu_share) * (1 - crowded);
-  if (const auto waited = core_wait_ms(facts, c); waited && *waited > 0.02 * c.step_ms / c.batches) {
-    const double in_main = compute + (in_series ? wall : 0);
-    const double keep = std::clamp(1 - *waited / in_main, 0.4, 1.0);
-    compute *= keep;
-    if (in_series) c.costs.worker_io_ms = std::max(c.costs.worker_io_ms - wall * (1 - keep), 0.0);
+  const double off_cpu = wall - c.costs.worker_cpu_ms;
+  // Who is not on CPU waits for a core or for storage. The kernel counts the former; where it was not asked, full cores
+  // stand for it.
+  std::optional<double> for_core;
+  c.core_wait_share = core_wait_share(process);
+  if (const auto share = c.core_wait_share) {
+    const double waited = *share * per_batch;
+    const double used = std::max(process->number("main_thread_cores").value_or(0) * per_batch, c.costs.worker_cpu_ms);
+    // A thread loses its core where it uses it.
+    double in_loading = 0;
+    if (in_series) {
+      in_loading = process->number("main_thread_cores") ? waited * c.costs.worker_cpu_ms / std::max(used, 0.01)
+                                                        : waited * wall / (wall + compute);
+      for_core = in_loading;
+    }
+    compute -= std::min(waited - in_loading, 0.6 * compute);
   }
+  if (!in_series) {
+    if (const auto share = workers_core_wait_share(facts, c)) {
+      for_core = *share * per_batch * c.delivering();
+      c.core_wait_share = std::max(c.core_wait_share.value_or(0), *share);
+    }
+  }
+  const double crowded = std::clamp((c.busy_pct - 70) / 25, 0.0, 1.0);
+  c.costs.worker_io_ms = for_core ? std::max(off_cpu - *for_core, 0.0) : off_cpu * (1 - crowded);
   c.costs.compute_ms = compute;
   c.costs.compute_cpu_ms = compute;
-  if (const auto cores = process_cores(facts, c)) {
-    const double cpu = *cores * c.step_ms / c.batches - (in_series ? c.costs.worker_cpu_ms : 0);
+  if (const auto cores = process == nullptr ? std::nullopt : process->number("cores")) {
+    const double cpu = *cores * per_batch - (in_series ? c.costs.worker_cpu_ms : 0);
     c.costs.compute_cpu_ms = std::clamp(cpu, 0.05 * compute, std::max(c.cores, 1.0) * compute);
   }
   c.io_share = c.costs.worker_ms() > 0 ? c.costs.worker_io_ms / c.costs.worker_ms() : 0;
@@ -188,7 +217,7 @@ Range bounded(const Case& c, Range range) {
   range.low = std::max(range.low, 0.97 * (c.batches * c.costs.compute_ms + c.pauses_ms));
   range.low = std::min(range.low, c.step_ms);
   range.high = std::clamp(range.high, range.low, c.step_ms);
-  if (c.is_crowded()) range.high = std::max(range.high, c.step_ms);  // they may take whatever is won
+  if (c.shares_cores()) range.high = std::max(range.high, c.step_ms);  // they may take whatever is won
   return range;
 }
 
@@ -201,7 +230,7 @@ Range predict(const Case& c, double then_ms, double crowded_ms, int workers_then
   const double above = on_full_cores ? 2.0 : 1.2;
   // Other programs that take much are taken to go on.
   // Where they would take all of the gain it comes when they are done: from there to the step as it is.
-  const bool gains_beside_them = c.is_crowded() && crowded_ms < (1 - kGainMin) * c.step_ms;
+  const bool gains_beside_them = c.shares_cores() && crowded_ms < (1 - kGainMin) * c.step_ms;
   Range range{(gains_beside_them ? crowded_ms : then_ms) * (1 - below * half),
               std::max(then_ms, crowded_ms) * (1 + above * half)};
   if (c.workers > 0) {
@@ -296,7 +325,7 @@ void too_few_workers(const Case& c, const LoaderChoice& choice, Finding& finding
                                  figure(costs.worker_ms()), counted(c.workers, "worker"),
                                  figure(costs.worker_ms() / c.workers), c.party, figure(costs.compute_ms)));
   }
-  if (c.is_crowded()) {
+  if (c.shares_cores()) {
     finding.why.push_back(format("other programs take {} of {} cores", cores_figure(c.outside), cores_figure(c.cores)));
     finding.certainty = std::min(finding.certainty, Certainty::kLikely);
     finding.limits.emplace_back("how much the other programs leave of the gain is not known");
@@ -315,6 +344,7 @@ void cores_full(const Case& c, int workers_max, Finding& finding) {
   finding.why.push_back(format("a batch is {} ms of CPU, the step itself {} ms: >= {} ms on this machine",
                                figure(costs.worker_cpu_ms), figure(costs.compute_cpu_ms),
                                figure((costs.worker_cpu_ms + costs.compute_cpu_ms) / costs.cores)));
+  finding.limits.emplace_back("more workers (no core is left for them)");
   const std::string part = dear_part(c);
   finding.advice.push_back({.change = "cheaper transforms, or batches made once and stored",
                             .step_ms_low = std::nullopt,
@@ -327,12 +357,12 @@ void cores_full(const Case& c, int workers_max, Finding& finding) {
   const LoaderChoice choice = choose_workers(then, std::min(static_cast<int>(2 * cores_then), workers_max));
   const double then_ms = c.with_cores_ms(choice.workers, cores_then);
   const Range range = predict(c, then_ms, then_ms, choice.workers, choice.limit == LoaderLimit::kCores);
+  if ((range.low + range.high) / 2 > (1 - kGainMin) * c.step_ms) return;
   finding.advice.push_back({.change = format("{} cores and num_workers={}", cores_figure(cores_then), choice.workers),
                             .step_ms_low = range.low,
                             .step_ms_high = range.high,
                             .basis = Basis::kModel,
                             .note = c.party == "the GPU" ? "with the same GPU" : ""});
-  finding.limits.emplace_back("more workers (no core is left for them)");
 }
 
 void crowded_out(const Case& c, double alone_ms, Finding& finding) {
@@ -376,8 +406,9 @@ void storage_bound(const FactTable& facts, const Case& c, const LoaderChoice& ch
       finding.why.push_back(format("{} MB/s come from storage{}", figure(*rate / 1e6), where));
     }
   }
-  finding.why.insert(finding.why.begin(), format("of a batch's {} ms a worker waits {} % for I/O",
-                                                 figure(c.costs.worker_ms()), figure(100 * c.io_share)));
+  finding.why.insert(finding.why.begin(),
+                     format("of a batch's {} ms {} {} % for I/O", figure(c.costs.worker_ms()),
+                            c.workers > 0 ? "a worker waits" : "loading waits", figure(100 * c.io_share)));
   if (choice.workers > c.workers && c.model_ms(choice.workers) < (1 - kGainMin) * c.step_ms) {
     advise_workers(c, choice, finding);
   }
@@ -389,11 +420,13 @@ void storage_bound(const FactTable& facts, const Case& c, const LoaderChoice& ch
 }
 
 void unknown_loader(const Case& c, Finding& finding) {
-  finding.cause = "Training waits for data";
-  finding.certainty = Certainty::kLikely;
-  finding.why.push_back(
-      format("{} of {} ms pass before the forward pass begins; the loader is not one that the hook knows",
-             figure(c.wait_ms), figure(c.step_ms)));
+  const bool has_loader = c.loader != nullptr;
+  finding.cause = has_loader ? "Training waits for data" : "Time passes before each forward pass";
+  finding.certainty = has_loader ? Certainty::kLikely : Certainty::kPossible;
+  finding.why.push_back(format("{} of {} ms pass before the forward pass begins; {}", figure(c.wait_ms),
+                               figure(c.step_ms),
+                               has_loader ? "the loader is not one that the hook knows"
+                                          : "no loader was seen: it is loading, or other code there"));
   finding.advice.push_back({.change = "load and prepare batches in the background, ahead of the step",
                             .step_ms_low = std::nullopt,
                             .step_ms_high = std::nullopt,
@@ -420,7 +453,7 @@ void judge(const FactTable& facts, const Case& c, const Params& params, FindingS
   const bool helps = best_ms < (1 - kGainMin) * std::min(c.step_ms, now_ms);
   exclude_look_alikes(facts, c, finding);
 
-  if (c.workers > 0 && c.is_crowded() && c.busy_pct >= 90 && now_ms < (1 - kGainMin) * c.step_ms) {
+  if (c.workers > 0 && c.is_crowded_out() && c.busy_pct >= 90 && now_ms < (1 - kGainMin) * c.step_ms) {
     crowded_out(c, now_ms, finding);
   } else if (c.workers > 0 && c.workers_seen > 0 && c.workers_seen < c.workers && helps) {
     few_shards(c, choice, finding);
