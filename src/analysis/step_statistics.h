@@ -95,6 +95,7 @@ class StepStatistics {
   const PartPauses& pauses(StepPart part) const { return pauses_[static_cast<std::size_t>(part)]; }
   // From the begin of the first step to the end of the last one.
   std::int64_t span_ns() const { return head_.empty() ? 0 : last_end_ns_ - head_.front().start_ns; }
+  std::int64_t end_ns() const { return last_end_ns_; }  // of the last step; 0: there is none
 
  private:
   struct Tail {

@@ -20,6 +20,11 @@ std::string_view to_string(Certainty certainty);
 std::string_view to_string(FindingState state);
 std::string_view to_string(Basis basis);
 
+// What a loss is a share of: the typical steps' time, or all time from the first step to the last. Interruptions lie
+// between typical steps, so that the two never contain each other.
+enum class LostOf : std::uint8_t { kSteps, kRun };
+std::string_view to_string(LostOf of);
+
 struct Money {
   double amount = 0;
   std::string currency;
@@ -49,7 +54,8 @@ struct Finding {
   std::vector<std::string> why;                            // evidence in words, most telling first
   std::map<std::string, FactValue, std::less<>> evidence;  // the same in figures
   std::optional<double> lost_s;
-  std::optional<double> lost_pct;  // of steady step time
+  std::optional<double> lost_pct;
+  LostOf lost_of = LostOf::kSteps;  // what lost_pct is a share of
   std::optional<Money> money;
   std::string claims;                 // part of the step whose time it accounts for: "data_wait"
   std::int32_t distance = 0;          // from the cause, among those that claim the same: nearest wins

@@ -130,6 +130,8 @@ std::string_view to_string(Severity severity) {
   return "info";
 }
 
+std::string_view to_string(LostOf of) { return of == LostOf::kRun ? "run" : "steps"; }
+
 std::string_view to_string(Certainty certainty) {
   switch (certainty) {
     case Certainty::kPossible: return "possible";

@@ -21,6 +21,11 @@ class Collected final : public FindingSink {
 
 double loss_of(const Finding& finding) { return finding.lost_pct.value_or(0); }
 
+// By time where both know theirs: shares may be of different things.
+bool loses_more(const Finding& a, const Finding& b) {
+  return a.lost_s && b.lost_s ? *a.lost_s > *b.lost_s : loss_of(a) > loss_of(b);
+}
+
 bool overlap(const Where& a, const Where& b) {
   const bool same_node = a.node.empty() || b.node.empty() || a.node == b.node;
   const bool same_rank = !a.rank || !b.rank || a.rank == b.rank;
@@ -46,10 +51,13 @@ void settle_claims(std::vector<Finding>& findings) {
   }
 }
 
-// Losses of different parts of one step cannot add up to more than the step.
+// Losses of different parts of one step cannot add up to more than the step, nor those between typical steps to more than
+// the run.
 void bound_losses(std::vector<Finding>& findings) {
-  double left = 100;
+  double left_of_steps = 100;
+  double left_of_run = 100;
   for (Finding& finding : findings) {
+    double& left = finding.lost_of == LostOf::kRun ? left_of_run : left_of_steps;
     if (!finding.explained_by.empty()) {
       finding.lost_pct.reset();
       finding.lost_s.reset();
@@ -99,7 +107,7 @@ RulesOutcome run_rules(std::span<const RuleSpec* const> rules, const FactTable& 
   settle_claims(out.findings);
   std::ranges::stable_sort(out.findings, [](const Finding& a, const Finding& b) {
     if (a.explained_by.empty() != b.explained_by.empty()) return a.explained_by.empty();
-    return loss_of(a) > loss_of(b);
+    return loses_more(a, b);
   });
   bound_losses(out.findings);
   return out;

@@ -31,6 +31,13 @@ Result<void> elsewhere(const FactTable&, const Params&, FindingSink& out) {
   out.add(finding("checkpoint", 0, 80));
   return {};
 }
+Result<void> between_steps(const FactTable&, const Params&, FindingSink& out) {
+  Finding one = finding("evaluation", 0, 70);
+  one.lost_of = LostOf::kRun;
+  one.lost_s = 90;
+  out.add(one);
+  return {};
+}
 Result<void> trifle(const FactTable&, const Params&, FindingSink& out) {
   out.add(finding("gc", 0, 2));
   return {};
@@ -43,6 +50,7 @@ constexpr std::array kNeedsGpu{std::string_view{"gpu.use"}};
 constexpr RuleSpec kCause{.id = "Cause", .evaluate = cause};
 constexpr RuleSpec kSymptom{.id = "Symptom", .evaluate = symptom};
 constexpr RuleSpec kElsewhere{.id = "Elsewhere", .evaluate = elsewhere};
+constexpr RuleSpec kBetweenSteps{.id = "BetweenSteps", .evaluate = between_steps};
 constexpr RuleSpec kTrifle{.id = "Trifle", .evaluate = trifle};
 constexpr RuleSpec kBroken{.id = "Broken", .evaluate = broken};
 constexpr RuleSpec kGpu{.id = "Gpu", .needs = kNeedsGpu, .evaluate = cause};
@@ -64,6 +72,16 @@ TEST(RulesEngine, LossesNeverAddUpToMoreThanWasLost) {
   EXPECT_EQ(out.findings[0].rule, "Elsewhere");  // by loss
   EXPECT_DOUBLE_EQ(*out.findings[0].lost_pct + *out.findings[1].lost_pct, 100);
   EXPECT_DOUBLE_EQ(*out.findings[1].lost_s, 20);
+}
+
+// 80 % of the steps and 70 % of the run are different seconds; the order is by seconds.
+TEST(RulesEngine, LossesBetweenTheStepsTakeNothingFromTheSteps) {
+  const std::array rules{&kElsewhere, &kBetweenSteps};
+  const RulesOutcome out = run_rules(rules, {}, {});
+  ASSERT_EQ(out.findings.size(), 2U);
+  EXPECT_EQ(out.findings[0].rule, "BetweenSteps");
+  EXPECT_DOUBLE_EQ(*out.findings[0].lost_pct, 70);
+  EXPECT_DOUBLE_EQ(*out.findings[1].lost_pct, 80);
 }
 
 TEST(RulesEngine, TriflesAreNotRecommended) {

@@ -57,6 +57,7 @@ Finding share_finding(const Where& where, ShareHead head) {
   finding.severity = head.share_pct >= kCriticalShare ? Severity::kCritical : Severity::kWarning;
   finding.certainty = head.count >= kCertainCount ? Certainty::kCertain : Certainty::kLikely;
   finding.lost_pct = head.share_pct;
+  finding.lost_of = head.lost_of;
   finding.lost_s = head.lost_s;
   return finding;
 }

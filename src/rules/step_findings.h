@@ -50,6 +50,7 @@ struct ShareHead {
   std::string loss;    // in words
   std::string claims;  // part of the step or of the run
   double share_pct = 0;
+  LostOf lost_of = LostOf::kSteps;
   std::optional<double> lost_s;
   double count = std::numeric_limits<double>::infinity();  // times that it was seen
 };

@@ -22,7 +22,7 @@ void write_texts(JsonWriter& w, const std::vector<std::string>& texts) {
   w.end_array();
 }
 
-void write_text_or_null(JsonWriter& w, std::string_view name, const std::string& text) {
+void write_text_or_null(JsonWriter& w, std::string_view name, std::string_view text) {
   w.key(name);
   text.empty() ? w.null() : w.value(std::string_view(text));
 }
@@ -73,6 +73,7 @@ void write_finding(JsonWriter& w, const Finding& finding) {
   }
   w.end_object();
   w.field("lost_s", finding.lost_s).field("lost_pct", finding.lost_pct);
+  write_text_or_null(w, "lost_of", finding.lost_pct ? to_string(finding.lost_of) : std::string_view());
   w.key("money");
   write_money(w, finding.money);
   w.key("explains");

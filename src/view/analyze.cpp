@@ -19,7 +19,6 @@ namespace hotlap {
 namespace {
 
 constexpr double kSecondsPerHour = 3600;
-constexpr double kOtherIsSaid = 10;  // share of the step that nobody measured, from which on the answer says so
 constexpr std::size_t kReasonsMax = 3;
 // The recorder gives a reason wherever it expected a hook.
 constexpr std::string_view kHookOff = "the hook was switched off";
@@ -121,10 +120,6 @@ void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocumen
   }
   d.verdict = VerdictKind::kHealthy;
   d.left_to_win_pct = left_to_win(d.steps.breakdown);
-  if (d.steps.breakdown.other && *d.steps.breakdown.other >= kOtherIsSaid) {
-    d.seen.push_back(
-        format("{} % of the step is code that is neither loading nor the model", figure(*d.steps.breakdown.other)));
-  }
 }
 
 void set_self(const FactTable& facts, AnalysisDocument& d) {

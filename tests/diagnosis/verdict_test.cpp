@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "analysis/engine.h"
 #include "analysis/registry.h"
 #include "rules/registry.h"
@@ -78,9 +80,10 @@ TEST(Verdict, AnEvaluationsLoaderDoesNotCount) {
   job.evaluation_batch_ms = 500;
   const AnalysisDocument evaluated = answer(job);
   ASSERT_FALSE(alone.findings.empty());
-  ASSERT_EQ(evaluated.findings.size(), alone.findings.size());
+  const auto about_loader = std::ranges::find(evaluated.findings, "InputBound", &Finding::rule);
+  ASSERT_NE(about_loader, evaluated.findings.end());
   const Advice& expected = alone.findings.front().advice.front();
-  const Advice& advice = evaluated.findings.front().advice.front();
+  const Advice& advice = about_loader->advice.front();
   EXPECT_EQ(advice.change, expected.change);
   EXPECT_NEAR(*advice.step_ms_low, *expected.step_ms_low, 0.02 * *expected.step_ms_low);
   EXPECT_NEAR(*advice.step_ms_high, *expected.step_ms_high, 0.02 * *expected.step_ms_high);
@@ -113,11 +116,33 @@ TEST(Verdict, InAContainerOnlyItsOwnCoresCount) {
   EXPECT_NE(crowded.verdict_text.find("6 of 8 cores"), std::string::npos) << crowded.verdict_text;
 }
 
-// A healthy training stays healthy however long its evaluation waits.
+// Evaluations lie between the steps, as in every training loop; the one after the last step is no pause.
+TEST(Verdict, AnEvaluationThatTakesHalfOfTheRunIsNamed) {
+  const FakeJob job{.steps = 600,
+                    .workers = 4,
+                    .batch_ms = 60,
+                    .batch_cpu_ms = 58,
+                    .compute_ms = 60,
+                    .cores = 8,
+                    .evaluation_every = 100,
+                    .evaluation_batches = 30,
+                    .evaluation_batch_ms = 200};
+  const AnalysisDocument d = answer(job);
+  ASSERT_EQ(d.findings.size(), 1U) << d.verdict_text;
+  const Finding& finding = d.findings.front();
+  EXPECT_EQ(finding.rule, "EvaluationShare");
+  const double evaluated_s = *finding.lost_s;
+  EXPECT_NEAR(evaluated_s, 5 * 30 * 0.2, 2) << d.verdict_text;
+  EXPECT_NEAR(*finding.lost_pct, 100 * evaluated_s / (evaluated_s + 600 * 0.06), 2);
+  EXPECT_TRUE(finding.why.front().starts_with("every 100 steps")) << finding.why.front();
+}
+
+// A healthy training stays healthy however long its evaluation waits, while that is a small part of the run.
 TEST(Verdict, AHealthyTrainingWithASlowEvaluationIsHealthy) {
   FakeJob job{.steps = 600, .workers = 4, .batch_ms = 60, .batch_cpu_ms = 58, .compute_ms = 60, .cores = 8};
   EXPECT_EQ(answer(job).verdict, VerdictKind::kHealthy);
   job.evaluation_every = 100;
+  job.evaluation_batches = 1;
   job.evaluation_batch_ms = 900;
   EXPECT_EQ(answer(job).verdict, VerdictKind::kHealthy) << answer(job).verdict_text;
 }

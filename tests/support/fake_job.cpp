@@ -137,11 +137,17 @@ void record_steps(const FakeJob& job, std::uint32_t main, const std::vector<std:
                   .name = evaluation_name,
                   .step = i + 1,
                   .value_a = 0});
+    const std::int64_t evaluated_from = t;
     t += ns(2);
     for (std::int64_t n = 0; n < job.evaluation_batches; ++n) {
       const std::uint32_t of = loaders.empty() ? main : loaders[static_cast<std::size_t>(n) % loaders.size()];
       t = record_evaluation_batch(job, main, of, evaluation_name, t, out);
     }
+    out.add_span({.start_ns = evaluated_from,
+                  .duration_ns = t - evaluated_from,
+                  .kind = SpanKind::kEvaluation,
+                  .process = main,
+                  .value_a = job.evaluation_batches});
   }
   end_ns = t;
 }

@@ -1,9 +1,12 @@
 // What interrupts training now and then: checkpoints, evaluations, and how often they come. A typical step does not
 // show them: they make theirs untypical.
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "analysis/analyzer.h"
 #include "analysis/step_table.h"
@@ -14,10 +17,10 @@ namespace {
 
 constexpr std::array kFields{
     FactField{"what", "text", "checkpoint or evaluation"},
-    FactField{"count", "{step}", "steps that were interrupted"},
+    FactField{"count", "1", "interruptions; checkpoints: steps that had any"},
     FactField{"total_s", "s", "time of all interruptions"},
     FactField{"mean_s", "s", "time of one"},
-    FactField{"longest_s", "s", "in one step"},
+    FactField{"longest_s", "s", "the longest; checkpoints: in one step"},
     FactField{"share_pct", "%", "of all time from the first step to the last"},
     FactField{"every_steps", "{step}", "from one to the next, mean; absent with fewer than two"},
     FactField{"every_s", "s", "the same as time"},
@@ -26,10 +29,9 @@ constexpr std::array kFields{
     FactField{"process", "text", "label of the training process"},
 };
 constexpr std::array kSchemas{FactSchema{"pauses.part", "one kind of interruption of one training process", kFields}};
-constexpr std::array kSpans{SpanKind::kCheckpoint};
-constexpr std::array<std::pair<StepPart, std::string_view>, 2> kParts{
-    {{StepPart::kCheckpoint, "checkpoint"}, {StepPart::kEvaluation, "evaluation"}}};
+constexpr std::array kSpans{SpanKind::kCheckpoint, SpanKind::kEvaluation};
 constexpr std::size_t kProcessesMax = 4096;
+constexpr std::size_t kLatestMax = 16;
 
 double seconds(std::int64_t ns) { return static_cast<double>(ns) / static_cast<double>(kNsPerS); }
 
@@ -43,9 +45,14 @@ class PausesAnalyzer final : public Analyzer {
 
   void on_spans(std::span<const Span> spans) override {
     for (const Span& span : spans) {
-      const bool is_load = span.value_b == 1;
-      if (span.kind != SpanKind::kCheckpoint || is_load || span.value_a <= 0 || span.duration_ns <= 0) continue;
+      if (span.duration_ns <= 0) continue;
       const std::pair key{node_, span.process};
+      if (span.kind == SpanKind::kEvaluation) {
+        if (evaluated_.size() < kProcessesMax || evaluated_.contains(key)) evaluated_[key].add(span);
+        continue;
+      }
+      const bool is_load = span.value_b == 1;
+      if (span.kind != SpanKind::kCheckpoint || is_load || span.value_a <= 0) continue;
       if (saved_.size() >= kProcessesMax && !saved_.contains(key)) continue;
       Saved& saved = saved_[key];
       ++saved.count;
@@ -63,11 +70,13 @@ class PausesAnalyzer final : public Analyzer {
       own.bytes += saved.bytes;
       own.ns += saved.ns;
     }
+    for (const auto& [key, evaluated] : from.evaluated_) evaluated_[key].add(evaluated);
   }
 
   void snapshot(FactTable& out) const override {
     for (const StepTable::Entry& entry : table_.entries()) {
-      for (const auto& [part, what] : kParts) add_fact(entry, part, what, out);
+      add_checkpoints(entry, out);
+      add_evaluations(entry, out);
     }
   }
 
@@ -78,34 +87,102 @@ class PausesAnalyzer final : public Analyzer {
     std::int64_t ns = 0;
   };
 
-  void add_fact(const StepTable::Entry& entry, StepPart part, std::string_view what, FactTable& out) const {
-    const PartPauses& pauses = entry.steps->pauses(part);
+  // No step contains an evaluation: the one after it begins where it ended.
+  struct Evaluated {
+    std::uint64_t count = 0;
+    std::int64_t ns = 0;
+    std::int64_t longest_ns = 0;
+    std::int64_t first_ns = 0;
+    std::vector<Span> latest;  // in no sum yet: the training may have ended before them
+
+    void add(const Span& span) {
+      latest.push_back(span);
+      if (latest.size() <= kLatestMax) return;
+      take(latest.front());
+      latest.erase(latest.begin());
+    }
+    void add(const Evaluated& other) {
+      if (other.count > 0) first_ns = count > 0 ? std::min(first_ns, other.first_ns) : other.first_ns;
+      count += other.count;
+      ns += other.ns;
+      longest_ns = std::max(longest_ns, other.longest_ns);
+      for (const Span& span : other.latest) add(span);
+    }
+    void take(const Span& span) {
+      if (count++ == 0) first_ns = span.start_ns;
+      ns += span.duration_ns;
+      longest_ns = std::max(longest_ns, span.duration_ns);
+    }
+    // Those between the steps, and the begin of the last of them.
+    std::pair<Evaluated, std::int64_t> before(std::int64_t end_ns) const {
+      Evaluated sum{.count = count, .ns = ns, .longest_ns = longest_ns, .first_ns = first_ns, .latest = {}};
+      std::int64_t last_ns = first_ns;
+      for (const Span& span : latest) {
+        if (span.start_ns >= end_ns) continue;
+        sum.take(span);
+        last_ns = span.start_ns;
+      }
+      return {sum, last_ns};
+    }
+  };
+
+  template <class Map>
+  auto of_entry(const Map& map, const StepTable::Entry& entry) const {
+    return map.find({entry.where.node.empty() ? node_ : entry.where.node, entry.slot});
+  }
+
+  static Fact pauses_fact(const StepTable::Entry& entry, std::string_view what, std::uint64_t times,
+                          std::int64_t total_ns, std::int64_t longest_ns) {
+    const auto count = static_cast<double>(times);
+    Fact fact{.kind = "pauses.part", .where = entry.where};
+    fact.set_text("what", std::string(what)).set("count", count).set("total_s", seconds(total_ns));
+    if (times > 0) fact.set("mean_s", seconds(total_ns) / count).set("longest_s", seconds(longest_ns));
+    fact.set("share_pct", 100 * static_cast<double>(total_ns) / static_cast<double>(entry.steps->span_ns()));
+    fact.set_text("process", entry.process);
+    return fact;
+  }
+
+  void add_checkpoints(const StepTable::Entry& entry, FactTable& out) const {
+    const PartPauses& pauses = entry.steps->pauses(StepPart::kCheckpoint);
     const std::int64_t span_ns = entry.steps->span_ns();
     if (pauses.measured == 0 || span_ns <= 0) return;
-    const auto count = static_cast<double>(pauses.steps);
-    Fact fact{.kind = "pauses.part", .where = entry.where};
-    fact.set_text("what", std::string(what)).set("count", count).set("total_s", seconds(pauses.total_ns));
-    if (pauses.steps > 0) {
-      fact.set("mean_s", seconds(pauses.total_ns) / count).set("longest_s", seconds(pauses.longest_ns));
-    }
-    fact.set("share_pct", 100 * static_cast<double>(pauses.total_ns) / static_cast<double>(span_ns));
+    Fact fact = pauses_fact(entry, "checkpoint", pauses.steps, pauses.total_ns, pauses.longest_ns);
     if (pauses.steps > 1) {
-      const double every = static_cast<double>(pauses.last_step - pauses.first_step) / (count - 1);
+      const double every =
+          static_cast<double>(pauses.last_step - pauses.first_step) / (static_cast<double>(pauses.steps) - 1);
       fact.set("every_steps", every);
       fact.set("every_s", every * seconds(span_ns) / static_cast<double>(entry.steps->count()));
     }
-    const auto saved = saved_.find({entry.where.node.empty() ? node_ : entry.where.node, entry.slot});
-    if (part == StepPart::kCheckpoint && saved != saved_.end()) {
+    if (const auto saved = of_entry(saved_, entry); saved != saved_.end()) {
       fact.set("bytes", static_cast<double>(saved->second.bytes) / static_cast<double>(saved->second.count));
       fact.set("bytes_per_s", static_cast<double>(saved->second.bytes) / seconds(saved->second.ns));
     }
-    fact.set_text("process", entry.process);
+    out.add(std::move(fact));
+  }
+
+  void add_evaluations(const StepTable::Entry& entry, FactTable& out) const {
+    const std::int64_t span_ns = entry.steps->span_ns();
+    if (entry.steps->pauses(StepPart::kEvaluation).measured == 0 || span_ns <= 0) return;
+    const auto found = of_entry(evaluated_, entry);
+    const auto [sum, last_ns] =
+        found == evaluated_.end() ? std::pair<Evaluated, std::int64_t>{} : found->second.before(entry.steps->end_ns());
+    Fact fact = pauses_fact(entry, "evaluation", sum.count, sum.ns, sum.longest_ns);
+    if (sum.count > 1) {
+      const double every_s = seconds(last_ns - sum.first_ns) / (static_cast<double>(sum.count) - 1);
+      const double training_s = seconds(span_ns - sum.ns);
+      fact.set("every_s", every_s);
+      if (training_s > 0) {
+        const double trained_s = every_s - seconds(sum.ns) / static_cast<double>(sum.count);
+        fact.set("every_steps", std::round(trained_s * static_cast<double>(entry.steps->count()) / training_s));
+      }
+    }
     out.add(std::move(fact));
   }
 
   StepTable table_;
   std::string node_;
-  std::map<std::pair<std::string, std::uint32_t>, Saved> saved_;  // by node and slot
+  std::map<std::pair<std::string, std::uint32_t>, Saved> saved_;          // by node and slot
+  std::map<std::pair<std::string, std::uint32_t>, Evaluated> evaluated_;  // the same
 };
 
 std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_unique<PausesAnalyzer>(run); }

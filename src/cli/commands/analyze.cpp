@@ -58,7 +58,7 @@ void print_findings(const AnalysisDocument& d, std::ostream& out) {
   if (!d.findings.empty()) out << "\nFindings\n";
   for (const Finding& finding : d.findings) {
     out << format("  {}  {}, {}", one_line(finding.id()), to_string(finding.severity), to_string(finding.certainty));
-    if (finding.lost_pct) out << format(", {:.1f} % of the step", *finding.lost_pct);
+    if (finding.lost_pct) out << format(", {:.1f} % of the {}", *finding.lost_pct, to_string(finding.lost_of));
     if (finding.lost_s) out << format(", {:.1f} s so far", *finding.lost_s);
     if (!finding.explained_by.empty()) out << ", the same wait as " << one_line(finding.explained_by);
     out << format("\n    {}\n", one_line(finding.cause));

@@ -46,6 +46,7 @@ void judge(const Fact& pauses, FindingSink& out) {
                                                  .loss = format("{} % of the run", figure(share)),
                                                  .claims = "checkpoint",
                                                  .share_pct = share,
+                                                 .lost_of = LostOf::kRun,
                                                  .lost_s = pauses.number("total_s"),
                                                  .count = count});
   finding.where.process = pauses.text("process").value_or("");

@@ -45,6 +45,7 @@ void judge(const Fact& steps, const Fact& loader, const Gap& gap, FindingSink& o
                                                 .loss = format("{} % of the run between epochs", figure(gap.share_pct)),
                                                 .claims = "epoch_gap",
                                                 .share_pct = gap.share_pct,
+                                                .lost_of = LostOf::kRun,
                                                 .lost_s = gap.each_s * gap.starts,
                                                 .count = gap.starts});
   finding.evidence["starts"] = gap.starts;

@@ -19,6 +19,7 @@ void judge(const Fact& pauses, double share, FindingSink& out) {
                                                  .loss = format("{} % of the run", figure(share)),
                                                  .claims = "evaluation",
                                                  .share_pct = share,
+                                                 .lost_of = LostOf::kRun,
                                                  .lost_s = pauses.number("total_s")});
   finding.severity = share >= 40 ? Severity::kWarning : Severity::kInfo;  // often it is wanted
   finding.where.process = pauses.text("process").value_or("");
@@ -51,8 +52,9 @@ extern constinit const RuleSpec rule_evaluation_share{
     .id = "EvaluationShare",
     .title = "Evaluation takes a large part of the run",
     .why =
-        "Adds up the time that the root module spends in eval mode between the first step and the last. Loading the "
-        "evaluation's data is not in it: the share is a lower bound.",
+        "Adds up the evaluations between the first step and the last, each from the wait for its first batch to the "
+        "end "
+        "of its last forward pass.",
     .advice = "Evaluating more rarely or on less data, with what that gains.",
     .needs = kNeeds,
     .params = kParams,
