@@ -51,8 +51,8 @@ void settle_claims(std::vector<Finding>& findings) {
   }
 }
 
-// Losses of different parts of one step cannot add up to more than the step, nor those between typical steps to more than
-// the run.
+// Losses of different parts of one step cannot add up to more than the step, nor those between typical steps to more
+// than the run.
 void bound_losses(std::vector<Finding>& findings) {
   double left_of_steps = 100;
   double left_of_run = 100;

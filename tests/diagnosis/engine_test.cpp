@@ -109,6 +109,27 @@ TEST(Engine, LoaderAndCores) {
   EXPECT_NEAR(*cores->number("busy_pct"), 40, 1);
 }
 
+// The first batch of a worker imports and allocates; its parts say nothing about the others.
+TEST(Engine, PartsOfABatchAreNeverMoreThanTheBatch) {
+  constexpr std::uint32_t kMain = 1;  // the first process that is added
+  FakeRecording recording;
+  for (const SpanKind kind : {SpanKind::kWorkerBatch, SpanKind::kWorkerCollate}) {
+    recording.add_span({.start_ns = 1'000'000'000,
+                        .duration_ns = 400'000'000,
+                        .kind = kind,
+                        .process = kMain,
+                        .value_a = 400'000'000});
+  }
+  FakeJob{.steps = 60, .batch_ms = 1, .batch_cpu_ms = 1, .compute_ms = 5, .jitter = 0, .has_loader_names = false}
+      .record(recording);
+  const FactTable facts = analyze({&recording});
+  const Fact* loader = facts.find("loader.summary");
+  ASSERT_NE(loader, nullptr);
+  EXPECT_NEAR(*loader->number("batch_wall_ms"), 1, 0.15);
+  ASSERT_TRUE(loader->number("collate_ms"));
+  EXPECT_LE(*loader->number("collate_ms"), *loader->number("batch_wall_ms"));
+}
+
 TEST(Engine, CoresOfAContainerAreItsOwn) {
   FakeJob job{.steps = 600,
               .workers = 2,

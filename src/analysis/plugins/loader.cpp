@@ -355,6 +355,16 @@ class LoaderAnalyzer final : public Analyzer {
     return seen.size();
   }
 
+  // Of a typical batch, by the part's share of all batches: the first ones, which are not typical, warm up in any part.
+  static std::optional<double> part_ms(const Group& group, const Sum& part) {
+    const double typical_ns = group.wall.mean * static_cast<double>(group.wall.n);
+    const double all_ns = typical_ns + group.first_batches.ns;
+    if (part.n == 0 || all_ns <= 0) return std::nullopt;
+    const double batch_ms =
+        group.wall.n > 0 ? group.wall.mean / static_cast<double>(kNsPerMs) : group.first_batches.mean_ms().value_or(0);
+    return batch_ms * std::min(part.ns / all_ns, 1.0);
+  }
+
   void set_costs(const Group& group, Fact& fact) const {
     if (group.workers.empty()) return;
     fact.set("in_process", group.is_in_process ? 1 : 0);
@@ -374,9 +384,9 @@ class LoaderAnalyzer final : public Analyzer {
                  std::sqrt(group.wall.squares / static_cast<double>(group.wall.n - 1)) / group.wall.mean);
       }
     }
-    fact.set("fetch_ms", group.fetch.mean_ms())
-        .set("transform_ms", group.transform.mean_ms())
-        .set("collate_ms", group.collate.mean_ms());
+    fact.set("fetch_ms", part_ms(group, group.fetch))
+        .set("transform_ms", part_ms(group, group.transform))
+        .set("collate_ms", part_ms(group, group.collate));
     if (group.bytes_n > 0) fact.set("batch_bytes", group.bytes / static_cast<double>(group.bytes_n));
     std::int64_t busy_ns = 0;
     std::int64_t span_ns = 0;
