@@ -65,6 +65,14 @@ inline constexpr std::array kLosses{
              "lines of a log that say nothing of steps, loss or throughput in a form that is known"},
     LossDesc{"ingest.events_repaired", LossSeverity::kNotice, "events with damaged text or numbers that were mended"},
     LossDesc{"ingest.events_dropped", LossSeverity::kDataLoss, "events that could not be read"},
+    LossDesc{"ingest.events_skipped", LossSeverity::kInfo,
+             "events of kinds that are not kept: flows, object states, clock and memory marks"},
+    LossDesc{"ingest.durations_invalid", LossSeverity::kNotice,
+             "events with a negative or impossible duration: their end is missing"},
+    LossDesc{"ingest.times_invalid", LossSeverity::kDataLoss, "events at an impossible time, dropped"},
+    LossDesc{"ingest.begins_unmatched", LossSeverity::kNotice, "begins without an end: their end is missing"},
+    LossDesc{"ingest.ends_unmatched", LossSeverity::kNotice, "ends without a begin, dropped"},
+    LossDesc{"ingest.files_skipped", LossSeverity::kInfo, "files of the folder that are of no known format"},
 };
 
 }  // namespace hotlap

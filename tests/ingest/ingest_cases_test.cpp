@@ -1,6 +1,6 @@
 // tests/cases/ingest/<importer>/<case>/: a file or folder that starts with "input" and expected.txt, what its importer
 // makes of it. The folder's name is the importer that has to recognise it; below "none" nobody may. To add a case, add
-// its input; HOTLAP_UPDATE_GOLDEN=1 writes what is expected.
+// its input; HOTLAP_UPDATE_GOLDEN=1 writes what is expected. A folder "input" holds the folder that is imported.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,8 @@ std::vector<std::string> case_names() {
 
 fs::path input_of(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.path().filename().string().starts_with("input")) return entry.path();
+    if (!entry.path().filename().string().starts_with("input")) continue;
+    return entry.is_directory() ? fs::directory_iterator(entry.path())->path() : entry.path();
   }
   return {};
 }
@@ -45,8 +46,9 @@ TEST_P(IngestCase, GivesTheGoldenOutputAtEveryChunkSize) {
   ASSERT_FALSE(input.empty()) << folder << " holds no input";
   const std::string wanted = folder.parent_path().filename().string();
   const std::string content = fs::is_directory(input) ? std::string{} : file_text(input);
-  // The driver shows folders to sniff with an empty head.
-  const ImporterSpec* const spec = importer_of(content, input.filename().string());
+  // Folders are sniffed with an empty head and a slash.
+  const ImporterSpec* const spec =
+      importer_of(content, input.filename().string() + (fs::is_directory(input) ? "/" : ""));
   ASSERT_EQ(spec == nullptr ? "none" : spec->name, wanted);
   if (spec == nullptr) return;
   if (spec->open_path != nullptr) return expect_golden(folder / "expected.txt", import_path(*spec, input));

@@ -19,7 +19,8 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::filesystem::path path(argv[i]);
     const std::string content = std::filesystem::is_directory(path) ? std::string{} : file_text(path);
-    const hotlap::ImporterSpec* const spec = hotlap::test::importer_of(content, path.filename().string());
+    const hotlap::ImporterSpec* const spec =
+        hotlap::test::importer_of(content, path.filename().string() + (std::filesystem::is_directory(path) ? "/" : ""));
     std::printf("=== %s: %s\n", path.c_str(), spec == nullptr ? "none" : std::string(spec->name).c_str());
     if (spec == nullptr) continue;
     const std::string text = spec->open_path != nullptr ? hotlap::test::import_path(*spec, path)

@@ -173,6 +173,7 @@ class NvidiaSmiImporter final : public StreamImporter {
     if (!refusal_ && !has_titles_) refuse("there is no line of column titles");
     if (refusal_) return *refusal_;
     settle_places(true);
+    if (!is_of_processes_ && !gpus_.empty()) out_.attribute("gpu.count", format("{}", gpus_.size()));
     return ImportStats{.bytes = lines_.bytes(), .events = rows_};
   }
 

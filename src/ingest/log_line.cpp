@@ -1,0 +1,251 @@
+#include "ingest/log_line.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "ingest/log_items.h"
+
+namespace hotlap {
+namespace {
+
+struct Name {
+  std::string_view key;
+  Figure figure;
+};
+constexpr std::array kNames{
+    Name{"step", Figure::kStep},
+    Name{"steps", Figure::kStep},
+    Name{"iter", Figure::kStep},
+    Name{"iteration", Figure::kStep},
+    Name{"it", Figure::kStep},
+    Name{"global_step", Figure::kStep},
+    Name{"global step", Figure::kStep},
+    Name{"train_step", Figure::kStep},
+    Name{"training step", Figure::kStep},
+    Name{"train step", Figure::kStep},
+    Name{"num_updates", Figure::kStep},
+    Name{"batch", Figure::kStep},
+    Name{"epoch", Figure::kEpoch},
+    Name{"epoch(train)", Figure::kEpoch},
+    Name{"loss", Figure::kLoss},
+    Name{"train_loss", Figure::kLoss},
+    Name{"train loss", Figure::kLoss},
+    Name{"training loss", Figure::kLoss},
+    Name{"training_loss", Figure::kLoss},
+    Name{"train/loss", Figure::kLoss},
+    Name{"train_loss_step", Figure::kLoss},
+    Name{"loss_step", Figure::kLoss},
+    Name{"total_loss", Figure::kLoss},
+    Name{"total loss", Figure::kLoss},
+    Name{"lm loss", Figure::kLoss},
+    Name{"val_loss", Figure::kEvalLoss},
+    Name{"val loss", Figure::kEvalLoss},
+    Name{"valid loss", Figure::kEvalLoss},
+    Name{"valid_loss", Figure::kEvalLoss},
+    Name{"validation loss", Figure::kEvalLoss},
+    Name{"eval_loss", Figure::kEvalLoss},
+    Name{"eval loss", Figure::kEvalLoss},
+    Name{"test loss", Figure::kEvalLoss},
+    Name{"lr", Figure::kLearningRate},
+    Name{"learning_rate", Figure::kLearningRate},
+    Name{"learning rate", Figure::kLearningRate},
+    Name{"grad_norm", Figure::kGradientNorm},
+    Name{"grad norm", Figure::kGradientNorm},
+    Name{"gnorm", Figure::kGradientNorm},
+    Name{"time", Figure::kStepTime},
+    Name{"batch time", Figure::kStepTime},
+    Name{"batch_time", Figure::kStepTime},
+    Name{"iter time", Figure::kStepTime},
+    Name{"iter_time", Figure::kStepTime},
+    Name{"step time", Figure::kStepTime},
+    Name{"step_time", Figure::kStepTime},
+    Name{"time per step", Figure::kStepTime},
+    Name{"time/batch", Figure::kStepTime},
+    Name{"elapsed time per iteration", Figure::kStepTime},
+    Name{"step_avg", Figure::kStepTime},
+    Name{"dt", Figure::kStepTime},
+    Name{"data", Figure::kDataTime},
+    Name{"data time", Figure::kDataTime},
+    Name{"data_time", Figure::kDataTime},
+    Name{"img/s", Figure::kSampleRate},
+    Name{"imgs/s", Figure::kSampleRate},
+    Name{"images/s", Figure::kSampleRate},
+    Name{"images/sec", Figure::kSampleRate},
+    Name{"samples/s", Figure::kSampleRate},
+    Name{"samples/sec", Figure::kSampleRate},
+    Name{"examples/s", Figure::kSampleRate},
+    Name{"examples/sec", Figure::kSampleRate},
+    Name{"samples_per_second", Figure::kSampleRate},
+    Name{"train_samples_per_second", Figure::kSampleRate},
+    Name{"currsamplespersec", Figure::kSampleRate},
+    Name{"throughput", Figure::kSampleRate},
+    Name{"tokens/s", Figure::kTokenRate},
+    Name{"tokens/sec", Figure::kTokenRate},
+    Name{"tok/s", Figure::kTokenRate},
+    Name{"tok/sec", Figure::kTokenRate},
+    Name{"tokens_per_second", Figure::kTokenRate},
+    Name{"tokens per second", Figure::kTokenRate},
+    Name{"tps", Figure::kTokenRate},
+    Name{"wps", Figure::kTokenRate},
+    Name{"it/s", Figure::kStepRate},
+    Name{"steps/s", Figure::kStepRate},
+    Name{"steps/sec", Figure::kStepRate},
+    Name{"steps_per_second", Figure::kStepRate},
+    Name{"train_steps_per_second", Figure::kStepRate},
+    Name{"ups", Figure::kStepRate},
+    Name{"global batch size", Figure::kSamples},
+    Name{"batch size", Figure::kSamples},
+    Name{"batch_size", Figure::kSamples},
+    Name{"bsz", Figure::kSamples},
+    Name{"eval_runtime", Figure::kEvalTime},
+    Name{"timestamp", Figure::kUnixTime},
+    Name{"ts", Figure::kUnixTime},
+    Name{"eta", Figure::kUnused},
+    Name{"etc", Figure::kUnused},
+};
+
+struct UnitFigure {
+  std::string_view unit;
+  Figure figure;
+  double factor;
+};
+constexpr std::array kUnitFigures{
+    UnitFigure{"it/s", Figure::kStepRate, 1},          UnitFigure{"step/s", Figure::kStepRate, 1},
+    UnitFigure{"steps/s", Figure::kStepRate, 1},       UnitFigure{"batch/s", Figure::kStepRate, 1},
+    UnitFigure{"s/it", Figure::kStepTime, 1},          UnitFigure{"s/step", Figure::kStepTime, 1},
+    UnitFigure{"ms/step", Figure::kStepTime, 1e-3},    UnitFigure{"us/step", Figure::kStepTime, 1e-6},
+    UnitFigure{"s/batch", Figure::kStepTime, 1},       UnitFigure{"s/iter", Figure::kStepTime, 1},
+    UnitFigure{"ms/it", Figure::kStepTime, 1e-3},      UnitFigure{"/s", Figure::kSampleRate, 1},
+    UnitFigure{"img/s", Figure::kSampleRate, 1},       UnitFigure{"images/s", Figure::kSampleRate, 1},
+    UnitFigure{"images/sec", Figure::kSampleRate, 1},  UnitFigure{"samples/s", Figure::kSampleRate, 1},
+    UnitFigure{"samples/sec", Figure::kSampleRate, 1}, UnitFigure{"examples/s", Figure::kSampleRate, 1},
+    UnitFigure{"tokens/s", Figure::kTokenRate, 1},     UnitFigure{"tokens/sec", Figure::kTokenRate, 1},
+    UnitFigure{"tok/s", Figure::kTokenRate, 1},        UnitFigure{"tok/sec", Figure::kTokenRate, 1}};
+
+Figure figure_of_key(std::string_view key) {
+  const auto* const found = std::ranges::find(kNames, key, &Name::key);
+  if (found != kNames.end()) return found->figure;
+  // Words may stand before those that count: "training epoch". A loss with a word before it is another loss.
+  const std::size_t blank = key.rfind(' ');
+  if (blank == std::string_view::npos) return Figure::kNone;
+  const auto* const last = std::ranges::find(kNames, key.substr(blank + 1), &Name::key);
+  const bool counts = last != kNames.end() && (last->figure == Figure::kStep || last->figure == Figure::kEpoch);
+  return counts ? last->figure : Figure::kNone;
+}
+
+double seconds_of(std::string_view unit) {
+  if (unit == "ms" || unit == "msec") return 1e-3;
+  if (unit == "us") return 1e-6;
+  if (unit == "min") return 60;
+  return 1;
+}
+
+bool starts_with_word(std::string_view text, std::span<const std::string_view> words) {
+  std::string begin(text.substr(0, 16));
+  for (char& c : begin) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return std::ranges::any_of(words, [&](std::string_view word) { return begin.starts_with(word); });
+}
+
+class LineReader {
+ public:
+  explicit LineReader(std::string_view text) : text_(text) {}
+
+  // Nothing: the line says nothing of training.
+  std::optional<LogLine> read() {
+    static constexpr std::array<std::string_view, 7> kEvaluation{"test",    "val",   "eval",      "sanity",
+                                                                 "predict", "infer", "epoch(val)"};
+    static constexpr std::array<std::string_view, 6> kTraining{"epoch", "train", "iter", "step", "progress", "batch"};
+    bar_ = text_.find("%|");
+    is_drawn_ = text_.find("\xE2\x94\x81") != std::string_view::npos || text_.find("[==") != std::string_view::npos ||
+                text_.find("[>") != std::string_view::npos || text_.find("=>") != std::string_view::npos;
+    line_.is_bar = bar_ != std::string_view::npos;
+    line_.is_evaluation = starts_with_word(text_, kEvaluation);
+    // A bar with another title is of something else: a download, a tokenizer.
+    const bool has_title = line_.is_bar && !text_.empty() &&
+                           ((text_[0] >= 'A' && text_[0] <= 'Z') || (text_[0] >= 'a' && text_[0] <= 'z'));
+    if (has_title && !line_.is_evaluation && !starts_with_word(text_, kTraining)) return std::nullopt;
+    for (const LogItem& item : find_log_items(text_)) take(item);
+    if (!is_understood()) return std::nullopt;
+    return std::move(line_);
+  }
+
+ private:
+  void take(const LogItem& item) {
+    if (item.is_clock) {
+      const bool is_passed = (line_.is_bar && item.begins_bracket && item.at > bar_) || (is_drawn_ && !line_.passed_s);
+      if (is_passed && item.key != "eta") line_.passed_s = item.value;
+      return;
+    }
+    if (!item.unit.empty()) {
+      const auto* const known = std::ranges::find(kUnitFigures, std::string_view(item.unit), &UnitFigure::unit);
+      if (known != kUnitFigures.end()) {
+        return line_.set(known->figure, item.value * known->factor, scaled(item.average, known->factor));
+      }
+      if (item.unit == "%") return;
+    }
+    if (item.total) return take_ratio(item);
+    Figure figure = figure_of_key(item.key);
+    if (figure == Figure::kNone && item.key == "train" && item.at < 16) figure = Figure::kEpoch;  // timm
+    if (figure == Figure::kEpoch && item.at < bar_ && line_.is_bar) line_.bar_epoch = item.value;
+    if (figure == Figure::kStepTime && item.value > 1e9 && item.value < 9e9) figure = Figure::kUnixTime;
+    switch (figure) {
+      case Figure::kNone:
+        if (!item.key.empty()) line_.others.emplace_back(item.key, item.value);
+        return;
+      case Figure::kUnused: return;
+      case Figure::kStepTime:
+      case Figure::kDataTime:
+      case Figure::kEvalTime: {
+        const double factor = seconds_of(item.unit);
+        return line_.set(figure, item.value * factor, scaled(item.average, factor));
+      }
+      default: return line_.set(figure, item.value, item.average);
+    }
+  }
+  static std::optional<double> scaled(std::optional<double> value, double factor) {
+    return value ? std::optional(*value * factor) : std::nullopt;
+  }
+
+  // "[50/500]", "Epoch 3/10", "iteration 10/ 500".
+  void take_ratio(const LogItem& item) {
+    const Figure figure = figure_of_key(item.key);
+    const bool is_before_bar = line_.is_bar && item.at < bar_;
+    if (figure == Figure::kEpoch || is_before_bar) {
+      line_.set(Figure::kEpoch, item.value);
+      line_.epoch_of = item.total;
+    } else if (figure == Figure::kStep || item.key.empty() || item.key == "train" || line_.is_evaluation) {
+      if (!line_.has(Figure::kStep)) {
+        line_.total = item.total;
+        line_.step_restarts = figure != Figure::kStep;
+      }
+      line_.set(Figure::kStep, item.value);
+    }
+  }
+
+  bool is_understood() const {
+    const auto has = [&](Figure figure) { return line_.has(figure); };
+    const bool has_result = has(Figure::kLoss) || has(Figure::kEvalLoss) || has(Figure::kStepTime) ||
+                            has(Figure::kSampleRate) || has(Figure::kTokenRate) || has(Figure::kStepRate) ||
+                            has(Figure::kEvalTime);
+    if (line_.is_evaluation) return has_result;
+    if (has(Figure::kStep)) {
+      return has_result || has(Figure::kLearningRate) || has(Figure::kEpoch) || line_.is_bar || is_drawn_;
+    }
+    if (line_.epoch_of) return true;  // "Epoch 3/10"
+    // A loss alone may be anybody's; with what stands beside it in a training it is one.
+    return has_result && (has(Figure::kEpoch) || has(Figure::kLearningRate) || has(Figure::kEvalTime) ||
+                          (has(Figure::kSampleRate) && has(Figure::kStepRate)));
+  }
+
+  std::string_view text_;
+  std::size_t bar_ = std::string_view::npos;
+  bool is_drawn_ = false;
+  LogLine line_;
+};
+
+}  // namespace
+
+std::optional<LogLine> read_log_line(std::string_view text_untrusted) { return LineReader(text_untrusted).read(); }
+
+}  // namespace hotlap

@@ -1,0 +1,201 @@
+// Tables of throughput by number of GPUs ("gpus,images_per_s"): each row is a run of its own, so that its place on the
+// time axis means nothing; the efficiency against the smallest number is worked out.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/text.h"
+#include "ingest/importer.h"
+#include "ingest/lines.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::size_t kLineBytesMax = 4096;
+constexpr std::size_t kColumnsMax = 32;
+constexpr std::size_t kRowsMax = 4096;
+constexpr std::array<std::string_view, 10> kCounts{"gpus",    "gpu",     "n_gpus",     "num_gpus", "ngpus",
+                                                   "workers", "n_nodes", "world_size", "nodes",    "ranks"};
+struct Rate {
+  std::string_view title;
+  std::string_view unit;
+  bool is_time = false;  // less is better
+};
+constexpr std::array kRates{Rate{"images_per_s", "{image}/s"},
+                            Rate{"images_per_sec", "{image}/s"},
+                            Rate{"images_per_second", "{image}/s"},
+                            Rate{"images/s", "{image}/s"},
+                            Rate{"images/sec", "{image}/s"},
+                            Rate{"img/s", "{image}/s"},
+                            Rate{"samples_per_s", "{sample}/s"},
+                            Rate{"samples_per_sec", "{sample}/s"},
+                            Rate{"samples_per_second", "{sample}/s"},
+                            Rate{"samples/s", "{sample}/s"},
+                            Rate{"samples/sec", "{sample}/s"},
+                            Rate{"tokens_per_s", "{token}/s"},
+                            Rate{"tokens_per_sec", "{token}/s"},
+                            Rate{"tokens_per_second", "{token}/s"},
+                            Rate{"tokens/s", "{token}/s"},
+                            Rate{"tokens/sec", "{token}/s"},
+                            Rate{"steps_per_s", "{step}/s"},
+                            Rate{"steps/s", "{step}/s"},
+                            Rate{"throughput", "1/s"},
+                            Rate{"step_time_s", "s", true},
+                            Rate{"step_s", "s", true},
+                            Rate{"seconds_per_step", "s", true}};
+
+std::string lower(std::string_view text) {
+  std::string out(trim(text));
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+struct Titles {
+  std::size_t count = 0;           // the column of the number of GPUs
+  std::vector<const Rate*> rates;  // by column; null: not read
+  std::string_view counted;        // what is counted
+};
+
+// Nothing: the line is not the first of such a table.
+std::optional<Titles> read_titles(std::string_view line) {
+  const auto columns = split(line, line.find('\t') != std::string_view::npos ? '\t' : ',');
+  if (columns.size() < 2 || columns.size() > kColumnsMax) return std::nullopt;
+  Titles titles;
+  titles.rates.resize(columns.size());
+  bool has_rate = false;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const std::string title = lower(columns[i]);
+    const auto* const counted = std::ranges::find(kCounts, std::string_view(title));
+    if (counted != kCounts.end() && titles.counted.empty()) {
+      titles.count = i;
+      titles.counted = *counted;
+    }
+    const auto* const rate = std::ranges::find(kRates, std::string_view(title), &Rate::title);
+    if (rate != kRates.end()) titles.rates[i] = rate;
+    has_rate |= titles.rates[i] != nullptr;
+  }
+  if (titles.counted.empty() || !has_rate) return std::nullopt;
+  return titles;
+}
+
+class ScalingTableImporter final : public StreamImporter {
+ public:
+  explicit ScalingTableImporter(ImportSink& out) : out_(out) {}
+
+  Result<void> push(ByteView chunk_untrusted) override {
+    lines_.push(chunk_untrusted, [&](const TextLine& line) { take(line); });
+    return {};
+  }
+
+  Result<ImportStats> finish() override {
+    lines_.finish([&](const TextLine& line) { take(line); });
+    if (!titles_) return Error{ErrorCode::kInvalidInput, "scaling table: there is no line \"gpus,images_per_s\""};
+    give();
+    return ImportStats{.bytes = lines_.bytes(), .events = rows_.size()};
+  }
+
+ private:
+  struct Row {
+    double count = 0;
+    std::vector<std::optional<double>> rates;  // by column
+  };
+
+  void take(const TextLine& line) {
+    const std::string_view text = trim(line.text);
+    if (text.empty() || text.starts_with('#')) return;
+    if (!titles_) {
+      titles_ = read_titles(text);
+      if (titles_) return;
+    }
+    if (!titles_ || line.is_too_long || !take_row(text)) out_.count_loss("ingest.events_dropped", 1, line.offset);
+  }
+
+  bool take_row(std::string_view text) {
+    const auto fields = split(text, text.find('\t') != std::string_view::npos ? '\t' : ',');
+    if (fields.size() != titles_->rates.size() || rows_.size() == kRowsMax) return false;
+    const auto count = parse_u64(trim(fields[titles_->count]));
+    if (!count || *count == 0 || *count > 10'000'000) return false;
+    Row row{.count = static_cast<double>(*count), .rates = {}};
+    bool has_rate = false;
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      auto rate = titles_->rates[i] != nullptr ? parse_f64(trim(fields[i])) : std::nullopt;
+      if (rate && !(*rate > 0 && std::isfinite(*rate))) rate.reset();
+      has_rate |= rate.has_value();
+      row.rates.push_back(rate);
+    }
+    if (has_rate) rows_.push_back(std::move(row));
+    return has_rate;
+  }
+
+  void give() {
+    out_.clock({.offset_ns = 0, .uncertainty_ns = -1, .is_absolute = false});
+    out_.attribute("import.time", "a table of runs, not of times: a row a second");
+    for (std::size_t column = 0; column < titles_->rates.size(); ++column) {
+      if (titles_->rates[column] != nullptr) give_column(column, *titles_->rates[column]);
+    }
+  }
+
+  void give_column(std::size_t column, const Rate& rate) {
+    const Row* base = nullptr;  // the smallest number that has the figure
+    for (const Row& row : rows_) {
+      if (row.rates[column] && (base == nullptr || row.count < base->count)) base = &row;
+    }
+    if (base == nullptr) return;
+    std::string name = "scaling." + std::string(rate.title);
+    std::ranges::replace(name, '/', '_');
+    const MetricDesc metric{.name = name, .unit = rate.unit, .help = "As the table says."};
+    const MetricDesc efficiency{.name = "scaling.efficiency.percent",
+                                .unit = "%",
+                                .help = "Throughput per unit as a share of that of the smallest run."};
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      const Row& row = rows_[i];
+      if (!row.rates[column]) continue;
+      const std::string instance = format("{} {}", row.count, titles_->counted);
+      const std::int64_t t_ns = static_cast<std::int64_t>(i) * kNsPerS;
+      out_.sample(out_.series(metric, instance), t_ns, Value::of(*row.rates[column]));
+      const double gain = rate.is_time ? *base->rates[column] / *row.rates[column]
+                                       : *row.rates[column] / *base->rates[column] / (row.count / base->count);
+      // Of several figures only the first one makes the efficiency; they need not agree.
+      if (is_efficiency_given_ && efficiency_column_ != column) continue;
+      is_efficiency_given_ = true;
+      efficiency_column_ = column;
+      out_.sample(out_.series(efficiency, instance), t_ns, Value::of(gain * 100));
+    }
+  }
+
+  ImportSink& out_;
+  LineCutter lines_{kLineBytesMax};
+  std::optional<Titles> titles_;
+  std::vector<Row> rows_;
+  bool is_efficiency_given_ = false;
+  std::size_t efficiency_column_ = 0;
+};
+
+bool sniff(ByteView head_untrusted, std::string_view) {
+  const std::string text = sniffed_text(head_untrusted);
+  std::string_view rest = text;
+  std::string_view line;
+  while (next_line(rest, line)) {
+    if (trim(line).empty() || line.starts_with('#')) continue;
+    return read_titles(trim(line)).has_value();
+  }
+  return false;
+}
+
+std::unique_ptr<StreamImporter> open_stream(ImportSink& out) { return std::make_unique<ScalingTableImporter>(out); }
+
+}  // namespace
+
+extern constinit const ImporterSpec importer_scaling_table{
+    .name = "scaling_table",
+    .summary = "Throughput by number of GPUs: gpus,images_per_s.",
+    .extensions = ".csv .tsv",
+    .priority = 90,
+    .sniff = sniff,
+    .open_stream = open_stream};
+
+}  // namespace hotlap
