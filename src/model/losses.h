@@ -29,6 +29,13 @@ inline constexpr std::array kLosses{
              "the hook's ring was full: steps or spans are missing; the recorder was stopped or starved"},
     LossDesc{"hook.frames_damaged", LossSeverity::kDataLoss,
              "a block in the hook's ring failed its checksum and was skipped"},
+    LossDesc{"hook.errors", LossSeverity::kDataLoss,
+             "errors inside the hook: what it was just noting is missing; the attribute hook.error of the process says "
+             "where"},
+    LossDesc{
+        "hook.names_missing", LossSeverity::kDataLoss,
+        "spans without their name, and counts left out, for want of it: too many names, or the recorder was started "
+        "again"},
     LossDesc{"hook.records_unknown", LossSeverity::kNotice,
              "the hook is newer than the recorder: records of unknown kind"},
     LossDesc{"record.ticks_late", LossSeverity::kInfo,

@@ -1,6 +1,7 @@
 #include "record/hook_rings.h"
 
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,10 @@ constexpr std::size_t kInfoBytesMax = 16 * 1024;
 constexpr std::size_t kUserCountsMax = 1'000;  // names of hotlap.count() that become series
 constexpr std::int64_t kAlivePeriodNs = kNsPerS;
 constexpr std::int64_t kLivePeriodNs = kNsPerS;
+// A ring of a process that was never seen alive is given up after so long without a record: one that was killed before
+// we looked, or one that lives where our /proc does not show it and has been heard of.
+constexpr std::int64_t kUnseenRestNs = 60 * kNsPerS;
+constexpr std::int64_t kHiddenRestNs = 3'600 * kNsPerS;
 
 enum HookMetric : std::uint16_t { kUserCount, kOwnTime, kStepsEnded, kPartsShed };
 constexpr std::array kHookMetrics{
@@ -41,6 +46,16 @@ constexpr std::array kHookMetrics{
                .unit = "1",
                .help = "Bit set of what the hook no longer measures to stay cheap.",
                .min_period_ns = kLivePeriodNs}};
+
+std::uint64_t inode_of(const std::string& path) {
+  struct stat found {};
+  return ::lstat(path.c_str(), &found) == 0 ? found.st_ino : 0;
+}
+
+// We are short of descriptors or memory: later it may be opened.
+bool may_pass(const Error& error) {
+  return error.os_error == EMFILE || error.os_error == ENFILE || error.os_error == ENOMEM;
+}
 
 std::string_view step_source(std::uint8_t flags) {
   switch (flags & kStepSourceMask) {
@@ -64,12 +79,17 @@ struct HookRings::Ring {
   std::uint32_t slot = 0;
   std::vector<std::uint32_t> names{0};  // by the process's own id
   RingCounters counted;
-  std::uint64_t dropped_counted = 0;
+  std::uint64_t names_missing = 0;  // since the last tick
   bool has_refused_counts = false;
   std::map<std::uint32_t, std::pair<double, SeriesHandle>> user_counts;  // by name id: the last value of the tick
   std::set<std::uint32_t> user_counts_new;  // passed since the last tick: several values of one tick are sampled once
   std::string_view step_source;
   bool waits_are_inferred = false;
+  bool is_new = true;
+  bool was_seen_alive = false;
+  std::uint64_t head = 0;  // as of the last drain
+  std::int64_t moved_ns = 0;
+  bool has_moved = false;  // since it was opened
   std::int64_t next_alive_check_ns = 0;
   std::int64_t next_live_sample_ns = 0;
   std::array<SeriesHandle, kHookMetrics.size()> series{};
@@ -90,6 +110,7 @@ class HookRings::Visitor final : public RecordVisitor {
     Span& copy = out_.spans.emplace_back(span);
     copy.process = ring_.slot;
     copy.name = name(span.name);
+    if (span.name != 0 && copy.name == 0) ++ring_.names_missing;
   }
 
   void on_name(std::uint32_t id, std::string_view text_untrusted) override {
@@ -105,6 +126,10 @@ class HookRings::Visitor final : public RecordVisitor {
 
   void on_count(std::uint32_t id, std::int64_t, double value, std::int64_t) override {
     const std::uint32_t number = name(id);
+    if (number == 0) {  // figures of different things must not end in one series
+      ++ring_.names_missing;
+      return;
+    }
     const auto found = ring_.user_counts.find(number);
     if (found == ring_.user_counts.end() && ring_.user_counts.size() >= kUserCountsMax) {
       if (!std::exchange(ring_.has_refused_counts, true)) out_.losses.push_back({"record.series_refused", 1});
@@ -130,6 +155,14 @@ class HookRings::Visitor final : public RecordVisitor {
   }
 
   void on_end(std::int64_t, std::uint32_t) override {}
+
+  // Another recorder was told the phase.
+  void on_first_drain() {
+    const RingLive& live = ring_.reader.live();
+    if (ring_.reader.was_read_before() && rings_.progress_.phase == Phase::kStarting && live.phase > 0) {
+      on_phase(t_ns_, static_cast<std::uint32_t>(live.phase), live.step);
+    }
+  }
 
  private:
   std::uint32_t name(std::uint32_t id) const { return id < ring_.names.size() ? ring_.names[id] : 0; }
@@ -175,20 +208,39 @@ void HookRings::poll(std::int64_t t_ns, Batch& out) {
   find_files(t_ns, out);
   for (auto ring = rings_.begin(); ring != rings_.end();) {
     // Asked before the last read: what an ended process wrote is then all there.
-    bool has_ended = ring->second->reader.live().closed == 1;
-    if (!has_ended && t_ns >= ring->second->next_alive_check_ns) {
-      ring->second->next_alive_check_ns = t_ns + kAlivePeriodNs;
-      has_ended = !tree_.is_alive(static_cast<std::int32_t>(ring->second->id.pid), ring->second->id.start_ticks);
-    }
-    if (drain(*ring->second, t_ns, out) && !has_ended) {
+    const bool is_last = has_ended(*ring->second, t_ns, out);
+    if (drain(*ring->second, t_ns, out) && !is_last) {
       ++ring;
-      continue;
+    } else {
+      ring = close(ring);
     }
-    const std::string name = ring->first;
-    if (leader_ == name) leader_.clear();
-    ring = rings_.erase(ring);
-    ::unlink((folder_ / name).c_str());
   }
+}
+
+bool HookRings::has_ended(Ring& ring, std::int64_t t_ns, Batch& out) {
+  if (ring.reader.live().closed == 1) return true;
+  if (t_ns < ring.next_alive_check_ns) return false;
+  ring.next_alive_check_ns = t_ns + kAlivePeriodNs;
+  bool is_alive = tree_.is_alive(ring.place.pid, ring.place.start_ticks);
+  if (!is_alive && !ring.was_seen_alive) {
+    const auto pid = tree_.pid_seen_here(static_cast<std::int32_t>(ring.id.pid), ring.id.start_ticks, t_ns, out);
+    is_alive = pid != ring.place.pid;
+    ring.place.pid = pid;
+    if (is_alive) announce(ring, t_ns, out);
+  }
+  if (is_alive) {
+    ring.was_seen_alive = true;
+    return false;
+  }
+  return ring.was_seen_alive || t_ns - ring.moved_ns >= (ring.has_moved ? kHiddenRestNs : kUnseenRestNs);
+}
+
+HookRings::Rings::iterator HookRings::close(Rings::iterator ring) {
+  const std::string path = (folder_ / ring->first).native();
+  must_list_ |= rings_.size() >= kRingsMax;  // there is room for one that was refused
+  if (leader_ == ring->first) leader_.clear();
+  if (!ring->second->reader.is_replaced_at(path)) ::unlink(path.c_str());
+  return rings_.erase(ring);
 }
 
 void HookRings::find_files(std::int64_t t_ns, Batch& out) {
@@ -200,7 +252,9 @@ void HookRings::find_files(std::int64_t t_ns, Batch& out) {
       const auto* event = reinterpret_cast<const inotify_event*>(buffer.data() + at);
       at += sizeof(inotify_event) + event->len;
       if ((event->mask & IN_Q_OVERFLOW) != 0) must_list_ = true;
-      if (event->len > 0) look_at(event->name, t_ns, out);
+      if (event->len == 0) continue;
+      if ((event->mask & IN_MOVED_TO) != 0) refused_.erase(event->name);  // a new file, maybe with the inode of the old
+      look_at(event->name, t_ns, out);
     }
   }
   if (inotify_fd_ >= 0 && !std::exchange(must_list_, false)) return;
@@ -210,40 +264,74 @@ void HookRings::find_files(std::int64_t t_ns, Batch& out) {
 void HookRings::look_at(const std::string& name, std::int64_t t_ns, Batch& out) {
   const auto id = parse_ring_file_name(name);
   if (!id) return;
-  const auto pid = static_cast<std::int32_t>(id->pid);
+  const std::string path = (folder_ / name).native();
+  if (id->suffix == kRingSuffix) {
+    const auto known = rings_.find(name);
+    if (known != rings_.end()) {
+      if (!known->second->reader.is_replaced_at(path)) return;
+      drain(*known->second, t_ns, out);
+      close(known);
+    }
+    const auto refused = refused_.find(name);
+    if (refused == refused_.end() || refused->second == 0 || refused->second != inode_of(path)) {
+      open_ring(name, t_ns, out);
+    }
+    return;
+  }
+  const auto pid = tree_.pid_seen_here(static_cast<std::int32_t>(id->pid), id->start_ticks, t_ns, out);
   if (id->suffix == kRingOnSuffix) {
     tree_.hook_seen(pid, id->start_ticks, t_ns, out);
-    ::unlink((folder_ / name).c_str());
-  } else if (id->suffix == kRingOffSuffix) {
-    Result<std::string> reason = read_off_reason((folder_ / name).native(), owner_uid_);
+  } else {
+    Result<std::string> reason = read_off_reason(path, owner_uid_);
     tree_.hook_refused(pid, id->start_ticks, std::move(reason).value_or("its hook gave no reason"), t_ns, out);
-    ::unlink((folder_ / name).c_str());
-  } else if (!rings_.contains(name)) {
-    open_ring(name, t_ns, out);
   }
+  ::unlink(path.c_str());
+}
+
+// A ring that cannot be used: said once, also where the folder is listed at each tick.
+void HookRings::refuse(const std::string& name, const Error& why, std::int64_t t_ns, Batch& out) {
+  if (why.code == ErrorCode::kNotFound) return;
+  const std::string path = (folder_ / name).native();
+  if (refused_.size() >= kRefusedMax) refused_.clear();
+  const std::uint64_t inode = may_pass(why) ? 0 : inode_of(path);
+  must_list_ |= inode == 0;
+  const auto [entry, is_new] = refused_.emplace(name, inode);
+  if (!is_new && std::exchange(entry->second, inode) == inode) return;
+  HOTLAP_LOG_WARNING("ring {}", why.message);
+  std::string_view reason = why.message;
+  if (reason.starts_with(path + ": ")) reason.remove_prefix(path.size() + 2);
+  const auto id = parse_ring_file_name(name);
+  const auto pid = tree_.pid_seen_here(static_cast<std::int32_t>(id->pid), id->start_ticks, t_ns, out);
+  tree_.hook_refused(pid, id->start_ticks, format("its ring cannot be read: {}", reason), t_ns, out);
 }
 
 void HookRings::open_ring(const std::string& name, std::int64_t t_ns, Batch& out) {
   if (rings_.size() >= kRingsMax) {
-    out.losses.push_back({"record.processes_refused", 1});
+    if (refused_.size() >= kRefusedMax) refused_.clear();
+    if (refused_.emplace(name, 0).second) out.losses.push_back({"record.processes_refused", 1});
     return;
   }
   Result<RingReader> opened = RingReader::open((folder_ / name).native(), owner_uid_);
-  if (!opened.ok()) {
-    HOTLAP_LOG_WARNING("ring {}: {}", name, opened.error().message);
-    return;
-  }
+  if (!opened.ok()) return refuse(name, opened.error(), t_ns, out);
+  refused_.erase(name);
   auto ring = std::make_unique<Ring>(std::move(*opened));
   ring->id = *parse_ring_file_name(name);
   const RingIdentity& identity = ring->reader.identity();
   // The name is the kernel's word for who it is; the page's is the process's own.
-  ring->place = {.pid = static_cast<std::int32_t>(ring->id.pid),
+  const auto pid = static_cast<std::int32_t>(ring->id.pid);
+  ring->moved_ns = t_ns;
+  ring->head = ring->reader.head();
+  ring->place = {.pid = tree_.pid_seen_here(pid, ring->id.start_ticks, t_ns, out),
                  .start_ticks = ring->id.start_ticks,
                  .parent_pid = static_cast<std::int32_t>(identity.parent_pid),
                  .role = static_cast<ProcessRole>(identity.role),
                  .rank = identity.rank,
                  .worker_id = identity.worker_id};
   announce(*ring, t_ns, out);
+  if (ring->reader.was_read_before()) {
+    const Result<std::uint64_t> asked = ring->reader.send(HookCommand::kSayAgain, 0);
+    if (!asked.ok()) HOTLAP_LOG_WARNING("ring {}: {}", name, asked.error().message);
+  }
   rings_.emplace(name, std::move(ring));
 }
 
@@ -266,6 +354,11 @@ bool HookRings::drain(Ring& ring, std::int64_t t_ns, Batch& out) {
   const bool leads = leader == rings_.end() ? may_lead : leader->second.get() == &ring;
   Visitor visitor(*this, ring, t_ns, leads, out);
   const Result<void> polled = ring.reader.poll(visitor);
+  if (std::exchange(ring.is_new, false)) visitor.on_first_drain();
+  if (std::exchange(ring.head, ring.reader.head()) != ring.reader.head()) {
+    ring.moved_ns = t_ns;
+    ring.has_moved = true;
+  }
   count_losses(ring, out);
   for (const std::uint32_t number : ring.user_counts_new) {
     auto& [value, series] = ring.user_counts[number];
@@ -287,21 +380,24 @@ bool HookRings::drain(Ring& ring, std::int64_t t_ns, Batch& out) {
     if (series.valid() && now[m] >= 0) out.samples.push_back({series, Value::of(static_cast<std::uint64_t>(now[m]))});
   }
   if (polled.ok()) return true;
-  HOTLAP_LOG_WARNING("ring of process {}: {}", ring.id.pid, polled.error().message);
+  const std::string name = format("{}-{}{}", ring.id.pid, ring.id.start_ticks, kRingSuffix);
+  refuse(name, polled.error(), t_ns, out);
   return false;
 }
 
 void HookRings::count_losses(Ring& ring, Batch& out) {
   const RingCounters& now = ring.reader.counters();
-  const auto count = [&](std::string_view counter, std::uint64_t total, std::uint64_t before) {
-    if (total > before) out.losses.push_back({counter, total - before});
+  const RingCounters before = std::exchange(ring.counted, now);
+  const HookLosses lost = ring.reader.take_losses();
+  const auto count = [&](std::string_view counter, std::uint64_t more) {
+    if (more > 0) out.losses.push_back({counter, more});
   };
-  count("hook.records_dropped", ring.reader.live().records_dropped, ring.dropped_counted);
-  count("hook.frames_damaged", now.frames_damaged + now.records_malformed,
-        ring.counted.frames_damaged + ring.counted.records_malformed);
-  count("hook.records_unknown", now.records_unknown, ring.counted.records_unknown);
-  ring.dropped_counted = std::max(ring.dropped_counted, ring.reader.live().records_dropped);
-  ring.counted = now;
+  count("hook.records_dropped", lost.records_dropped);
+  count("hook.errors", lost.errors);
+  count("hook.names_missing", lost.names_refused + std::exchange(ring.names_missing, 0));
+  count("hook.frames_damaged",
+        now.frames_damaged + now.records_malformed - before.frames_damaged - before.records_malformed);
+  count("hook.records_unknown", now.records_unknown - before.records_unknown);
 }
 
 std::uint32_t HookRings::intern(std::string_view text_untrusted, Batch& out) {
@@ -315,8 +411,9 @@ std::uint32_t HookRings::intern(std::string_view text_untrusted, Batch& out) {
 }
 
 bool HookRings::has_live_rank() const {
-  return std::any_of(rings_.begin(), rings_.end(),
-                     [](const auto& ring) { return ring.second->place.role == ProcessRole::kRank; });
+  return std::any_of(rings_.begin(), rings_.end(), [](const auto& ring) {
+    return ring.second->place.role == ProcessRole::kRank && (ring.second->was_seen_alive || ring.second->has_moved);
+  });
 }
 
 }  // namespace hotlap

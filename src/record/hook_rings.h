@@ -32,6 +32,7 @@ struct HookProgress {
 class HookRings {
  public:
   static constexpr std::size_t kRingsMax = 1024;
+  static constexpr std::size_t kRefusedMax = 4096;  // ring files that are remembered as unusable
 
   // `folder` empty: no hook in this run.
   HookRings(std::filesystem::path folder, std::uint32_t owner_uid, JobTree& tree, SeriesTable& series);
@@ -48,9 +49,13 @@ class HookRings {
  private:
   struct Ring;
   class Visitor;
+  using Rings = std::map<std::string, std::unique_ptr<Ring>>;  // by file name
   void find_files(std::int64_t t_ns, Batch& out);
   void look_at(const std::string& name, std::int64_t t_ns, Batch& out);
   void open_ring(const std::string& name, std::int64_t t_ns, Batch& out);
+  void refuse(const std::string& name, const Error& why, std::int64_t t_ns, Batch& out);
+  bool has_ended(Ring& ring, std::int64_t t_ns, Batch& out);
+  Rings::iterator close(Rings::iterator ring);
   bool drain(Ring& ring, std::int64_t t_ns, Batch& out);  // false: of no further use
   void count_losses(Ring& ring, Batch& out);
   void announce(Ring& ring, std::int64_t t_ns, Batch& out);
@@ -62,7 +67,8 @@ class HookRings {
   SeriesTable& series_;
   int inotify_fd_ = -1;
   bool must_list_ = true;
-  std::map<std::string, std::unique_ptr<Ring>> rings_;  // by file name
+  Rings rings_;
+  std::map<std::string, std::uint64_t> refused_;  // by file name: the inode; 0: it may be looked at again
   std::map<std::string, std::uint32_t, std::less<>> names_;
   HookProgress progress_;
   std::string leader_;  // file name of the ring whose phases are the job's

@@ -284,6 +284,36 @@ std::uint32_t JobTree::announce(const HookPlace& place, std::int64_t t_ns, Batch
   return info.slot;
 }
 
+std::int32_t JobTree::pid_seen_here(std::int32_t pid, std::uint64_t start_ticks, std::int64_t t_ns, Batch& out) {
+  HOTLAP_DCHECK(thread_.calls_on_owner());
+  if (is_alive(pid, start_ticks)) return pid;
+  const auto find = [&] {
+    return std::find_if(live_.begin(), live_.end(), [&](const auto& entry) {
+      return entry.second.start_ticks == start_ticks && innermost_pid(entry.first) == pid;
+    });
+  };
+  auto found = find();
+  if (found == live_.end() && options_.root_pid != 0 && t_ns >= next_look_ns_) {  // younger than the last scan
+    next_look_ns_ = t_ns + kScanPeriodNs;
+    scan(t_ns, out);
+    found = find();
+  }
+  return found == live_.end() ? pid : found->first;
+}
+
+// What the process itself takes for its pid; 0: unknown.
+std::int32_t JobTree::innermost_pid(std::int32_t pid) const {
+  const std::string status = host_.read_text(format("/proc/{}/status", pid)).value_or({});
+  constexpr std::string_view kKey = "\nNSpid:";  // "NSpid:\t4711\t12": from our namespace inwards
+  const std::size_t at = status.find(kKey);
+  if (at == std::string::npos) return 0;
+  const std::string_view line = std::string_view(status).substr(at + kKey.size());
+  std::string_view rest = trim(line.substr(0, line.find('\n')));
+  std::string_view last;
+  while (!rest.empty()) last = next_word(rest);
+  return static_cast<std::int32_t>(parse_i64(last).value_or(0));
+}
+
 void JobTree::hook_seen(std::int32_t pid, std::uint64_t start_ticks, std::int64_t t_ns, Batch& out) {
   Node* node = find_or_add(pid, start_ticks, t_ns, out);
   if (node == nullptr || node->info.has_hook) return;

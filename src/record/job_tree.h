@@ -51,6 +51,9 @@ class JobTree {
   void update(std::int64_t t_ns, Batch& out);
   // From a ring: the process is one of the job's whatever /proc says. Returns its slot; 0: beyond the bound.
   std::uint32_t announce(const HookPlace& place, std::int64_t t_ns, Batch& out);
+  // The pid here of the process that calls itself `pid`: another one where it lives in a PID namespace of its own
+  // (containers, unshare). `pid` when no process of the job fits. May scan, at most once a second.
+  std::int32_t pid_seen_here(std::int32_t pid, std::uint64_t start_ticks, std::int64_t t_ns, Batch& out);
   // The hook is loaded in it, or cannot work there because of `reason`.
   void hook_seen(std::int32_t pid, std::uint64_t start_ticks, std::int64_t t_ns, Batch& out);
   void hook_refused(std::int32_t pid, std::uint64_t start_ticks, std::string reason, std::int64_t t_ns, Batch& out);
@@ -84,6 +87,7 @@ class JobTree {
   bool has_marker(std::int32_t pid) const;
   bool is_ours(std::int32_t pid) const;
   bool read_stat(std::int32_t pid, Stat& stat) const;
+  std::int32_t innermost_pid(std::int32_t pid) const;
   void read_command(Node& node) const;
   std::string absent_reason(std::int32_t pid, const ProcessInfo& info) const;
   Node* add(std::int32_t pid, const Stat& stat, std::int64_t t_ns, Batch& out);
@@ -104,6 +108,7 @@ class JobTree {
   std::set<std::string, std::less<>> labels_in_use_;
   std::vector<JobProcess> view_;
   std::int64_t next_scan_ns_ = INT64_MIN;
+  std::int64_t next_look_ns_ = INT64_MIN;  // for a pid of another namespace
   KeptFile load_;
   std::uint64_t tasks_total_ = 0;
   std::uint64_t last_pid_ = 0;

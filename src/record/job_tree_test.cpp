@@ -152,6 +152,21 @@ TEST_F(JobTreeTest, LabelsAreUniqueAmongTheLiving) {
   EXPECT_EQ(labels(), (Labels{"100 main", "101 loader 0", "102 loader 0 (2)", "103 rank 1 loader 0", "104 rank 1"}));
 }
 
+TEST_F(JobTreeTest, AProcessInAPidNamespaceIsFoundByWhatItTakesForItsPid) {
+  scan();
+  make(101, 100, "unshare", "unshare -pf python x");
+  make(102, 101, "python", "python x");
+  write_file(root_ / "proc/101/status", "Name:\tunshare\nNSpid:\t101\n");
+  write_file(root_ / "proc/102/status", "Name:\tNSpid:\nNSpid:\t102\t1\nx:\t7\n");
+  Batch batch;
+  EXPECT_EQ(tree_->pid_seen_here(1, kTicks + 1, clock_.now_ns, batch), 1);  // another start
+  clock_.now_ns += 2 * kNsPerS;
+  EXPECT_EQ(tree_->pid_seen_here(7, kTicks, clock_.now_ns, batch), 7);
+  EXPECT_EQ(tree_->pid_seen_here(102, kTicks, clock_.now_ns, batch), 102);
+  end(1);
+  EXPECT_EQ(tree_->pid_seen_here(1, kTicks, clock_.now_ns, batch), 102);
+}
+
 TEST_F(JobTreeTest, AZombieHasEnded) {
   make(101, 100, "w", "python w");
   scan();

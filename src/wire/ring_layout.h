@@ -89,6 +89,8 @@ struct RingLive {
   std::int64_t own_time_ns;  // the hook's time in this process so far
   std::uint64_t closed;      // 1: the process ended in order
   std::uint64_t errors;      // exceptions of the hook's own, swallowed
+  std::uint64_t
+      names_refused;  // names asked for beyond the hook's bound: their spans have none, their counts are left out
 };
 
 struct RingCommand {
@@ -101,6 +103,13 @@ struct RingAnswer {
   std::uint64_t result;  // HookAnswer
 };
 
+// Of the counts in RingLive, what readers have told so far: a recorder that was started again tells only what is new.
+struct RingTold {
+  std::uint64_t records_dropped;
+  std::uint64_t errors;
+  std::uint64_t names_refused;
+};
+
 struct RingPage {
   RingIdentity identity;
   alignas(256) RingLive live;
@@ -108,7 +117,8 @@ struct RingPage {
   alignas(128) RingAnswer answer;
   alignas(1024) std::uint64_t head;
   alignas(128) std::uint64_t tail;
-  alignas(8) std::byte reserved[kRingPageBytes - 1160];
+  RingTold told;  // by reader
+  alignas(8) std::byte reserved[kRingPageBytes - 1184];
 };
 
 struct RingFrameHead {
@@ -118,7 +128,14 @@ struct RingFrameHead {
 };
 
 // Numbers of commands, answers and parts: append only.
-enum class HookCommand : std::uint16_t { kNone = 0, kOff = 1, kOn = 2, kProfile = 3, kPing = 4 };
+enum class HookCommand : std::uint16_t {
+  kNone = 0,
+  kOff = 1,
+  kOn = 2,
+  kProfile = 3,
+  kPing = 4,
+  kSayAgain = 5  // all NAME and INFO records: for a reader that was not there when they were written
+};
 enum class HookAnswer : std::uint64_t { kDone = 0, kUnknown = 1, kUnsupported = 2, kFailed = 3 };
 enum class HookPart : std::uint64_t {
   kQueueDepth = 1 << 0,
@@ -222,11 +239,12 @@ static_assert(offsetof(RingIdentity, data_bytes) == 16 && offsetof(RingIdentity,
 static_assert(offsetof(RingIdentity, created_mono_ns) == 48 && offsetof(RingIdentity, run_id) == 64);
 static_assert(offsetof(RingIdentity, role) == 96 && sizeof(RingIdentity) == 120);
 static_assert(offsetof(RingLive, records_sent) == 40 && offsetof(RingLive, own_time_ns) == 72 &&
-              sizeof(RingLive) == 96);
+              sizeof(RingLive) == 104);
 static_assert(offsetof(RingPage, live) == 256 && offsetof(RingPage, command) == 512);
 static_assert(offsetof(RingPage, answer) == 640 && offsetof(RingPage, head) == 1024 &&
               offsetof(RingPage, tail) == 1152);
-static_assert(offsetof(RingPage, reserved) == 1160 && sizeof(RingPage) == kRingPageBytes);
+static_assert(offsetof(RingPage, told) == 1160 && offsetof(RingPage, reserved) == 1184 &&
+              sizeof(RingPage) == kRingPageBytes);
 static_assert(sizeof(RingFrameHead) == 16 && sizeof(RecordHead) == 4);
 static_assert(sizeof(SpanRecord) == 56 && offsetof(SpanRecord, thread) == 24 && offsetof(SpanRecord, value_a) == 40);
 static_assert(sizeof(NameRecord) == 16 && sizeof(InfoRecord) == 16 && offsetof(InfoRecord, t_ns) == 8);

@@ -96,6 +96,7 @@ Result<RingReader> RingReader::open(const std::string& path, std::uint32_t owner
     return Error{ErrorCode::kCorrupt, path + ": a ring with impossible positions"};
   }
   reader.tail_ = page.tail;
+  reader.was_read_before_ = page.tail > 0;
   reader.request_ = page.command.word >> 16;
   return reader;
 }
@@ -106,6 +107,7 @@ RingReader::RingReader(RingReader&& other) noexcept
       page_(other.page_),
       data_(std::move(other.data_)),
       tail_(other.tail_),
+      was_read_before_(other.was_read_before_),
       next_sequence_(other.next_sequence_),
       suspect_position_(other.suspect_position_),
       damage_open_(other.damage_open_),
@@ -118,6 +120,7 @@ RingReader& RingReader::operator=(RingReader&& other) noexcept {
   std::swap(page_, other.page_);
   std::swap(data_, other.data_);
   std::swap(tail_, other.tail_);
+  std::swap(was_read_before_, other.was_read_before_);
   std::swap(next_sequence_, other.next_sequence_);
   std::swap(suspect_position_, other.suspect_position_);
   std::swap(damage_open_, other.damage_open_);
@@ -145,6 +148,7 @@ Result<void> RingReader::read_page() {
   }
   fresh.identity.data_bytes = data_bytes;
   fresh.tail = tail_;
+  fresh.told = page_.told;
   page_ = fresh;
   return {};
 }
@@ -327,6 +331,28 @@ Result<std::uint64_t> RingReader::send(HookCommand command, std::uint64_t argume
     return errno_error(path_, errno);
   }
   return word;
+}
+
+HookLosses RingReader::take_losses() {
+  bool is_new = false;
+  const auto take = [&](std::uint64_t now, std::uint64_t& told) {
+    const std::uint64_t before = std::exchange(told, std::max(told, now));
+    is_new |= told != before;
+    return told - before;
+  };
+  const RingLive& live = page_.live;
+  const HookLosses fresh{.records_dropped = take(live.records_dropped, page_.told.records_dropped),
+                         .errors = take(live.errors, page_.told.errors),
+                         .names_refused = take(live.names_refused, page_.told.names_refused)};
+  // Not written: a later reader tells it once more.
+  if (is_new) (void)write_whole(fd_, &page_.told, sizeof page_.told, offsetof(RingPage, told));
+  return fresh;
+}
+
+bool RingReader::is_replaced_at(const std::string& path) const {
+  struct stat own {};
+  struct stat there {};
+  return ::fstat(fd_, &own) == 0 && ::lstat(path.c_str(), &there) == 0 && own.st_ino != there.st_ino;
 }
 
 Result<std::string> read_off_reason(const std::string& path, std::uint32_t owner_uid) {

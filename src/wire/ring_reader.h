@@ -40,6 +40,13 @@ struct RingCounters {
   friend bool operator==(const RingCounters&, const RingCounters&) = default;
 };
 
+// What the hook lost or left out.
+struct HookLosses {
+  std::uint64_t records_dropped = 0;
+  std::uint64_t errors = 0;
+  std::uint64_t names_refused = 0;
+};
+
 class RingReader {
  public:
   // Opens `<pid>-<start>.ring`. kNotFound, kIo; kCorrupt when it is no ring, kUnsupported when its layout is newer
@@ -60,7 +67,15 @@ class RingReader {
   std::string_view run_id() const;
   const RingLive& live() const { return page_.live; }
   const RingCounters& counters() const { return counters_; }
+  std::uint64_t head() const { return page_.head; }
   std::uint64_t backlog_bytes() const { return page_.head - tail_; }
+  // Whether another reader took records out before: what they said was not said to us.
+  bool was_read_before() const { return was_read_before_; }
+  // What the hook lost, as of the last open() or poll(), and no reader has taken yet: it is taken with this, also for
+  // later readers.
+  HookLosses take_losses();
+  // Whether another file is at `path` by now: a program that replaced itself (exec) makes one of the same name.
+  bool is_replaced_at(const std::string& path) const;
 
   // Asks the hook for something; it answers at the end of a step. Returns the word to compare answer().word with.
   Result<std::uint64_t> send(HookCommand command, std::uint64_t argument);
@@ -81,6 +96,7 @@ class RingReader {
   RingPage page_{};
   std::vector<std::byte> data_;  // what lies between tail_ and head, unwrapped
   std::uint64_t tail_ = 0;
+  bool was_read_before_ = false;
   std::uint64_t next_sequence_ = 0;
   std::uint64_t suspect_position_ =
       UINT64_MAX;                  // a frame that failed once: looked at again before it counts as damaged

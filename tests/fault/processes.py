@@ -1,4 +1,5 @@
 """What the tests of our processes share: a private home, the program, and looking at runs and processes."""
+import contextlib
 import json
 import os
 import pathlib
@@ -103,6 +104,15 @@ def committed_tables(path):
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",), path
         return {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+
+
+def column(path, query):
+    """The first column of a query on a recording that may still be written; [] while it has no such table."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        try:
+            return [row[0] for row in connection.execute(query)]
+        except sqlite3.OperationalError:
+            return []
 
 
 def said(text):

@@ -10,7 +10,18 @@ import subprocess
 import time
 
 import pytest
-from processes import GIVE_UP_S, HOTLAP, committed_tables, is_alive, kill_quietly, part_of, shown, wait_for
+from processes import (
+    GIVE_UP_S,
+    HOTLAP,
+    PYTHON,
+    column,
+    committed_tables,
+    is_alive,
+    kill_quietly,
+    part_of,
+    shown,
+    wait_for,
+)
 
 KILLS = int(os.environ.get("HOTLAP_KILLS", "12"))
 SEED = int(os.environ.get("HOTLAP_SEED", "1"))
@@ -80,6 +91,53 @@ def test_a_killed_recorder_is_started_again_and_the_gap_is_told(home):
     info = home.run_json()
     assert (info["status"], info["exit_code"]) == ("failed", 3)
     assert len(home.recordings()) == 2
+
+
+PYTHON_JOB = """
+import os, sys, time
+import hotlap
+i = 0
+while not os.path.exists(sys.argv[1]):
+    with hotlap.span("work"):
+        time.sleep(0.01)
+    hotlap.count("loss", 0.25)
+    hotlap.count("accuracy", 0.75)
+    hotlap.step()
+    i += 1
+print(i)
+"""
+
+
+def test_a_recorder_started_again_knows_a_python_jobs_names_settings_and_phase(home):
+    script, stop = home.folder / "job.py", home.folder / "stop"
+    script.write_text(PYTHON_JOB)
+    figures = ["main accuracy", "main loss"]
+    job = home.start(PYTHON, str(script), str(stop), flags=["--interval", "50ms"], stdout=subprocess.PIPE,
+                     stderr=subprocess.DEVNULL, text=True)
+
+    def figures_of(number):
+        recordings = home.recordings()
+        return len(recordings) > number and figures_in(recordings[number])
+
+    try:
+        recorder = wait_for(lambda: part_of(job.pid, "_recorder"), "the recorder")
+        wait_for(lambda: figures_of(0) == figures, "figures in the first file")
+        kill_quietly(recorder)
+        wait_for(lambda: figures_of(1) == figures, "figures in the second file")
+    finally:
+        stop.touch()
+    out, _ = job.communicate(timeout=GIVE_UP_S)
+    assert job.returncode == 0 and int(out) > 0
+    for recording in home.recordings():
+        assert figures_in(recording) == figures
+        assert {"work"} <= set(column(recording, "SELECT text FROM names"))
+        assert "attribute.process.main.python" in column(recording, "SELECT key FROM meta")
+        assert "training" in column(recording, "SELECT text FROM events")
+
+
+def figures_in(recording):
+    return sorted(column(recording, "SELECT instance FROM series JOIN metrics ON metrics.id = series.metric "
+                                    "WHERE metrics.name = 'hook.user.value'"))
 
 
 def test_at_most_the_last_second_is_lost(home):

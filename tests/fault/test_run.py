@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 import pytest
-from processes import PYTHON, children, is_alive, part_of, said, state_of, wait_for
+from processes import PYTHON, children, column, is_alive, part_of, said, state_of, wait_for
 
 
 @pytest.mark.parametrize("code", [0, 1, 7, 126, 127, 200, 255])
@@ -327,3 +327,41 @@ def test_download_and_upload_are_phases_and_a_failed_download_stops_the_run(home
 
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__]))
+
+
+MARKED = """
+import os, sys, time
+import hotlap
+text, rest = sys.argv[1], sys.argv[2:]
+for i in range(20):
+    with hotlap.span(text):
+        time.sleep(0.02)
+    hotlap.step()
+if rest:
+    os.execv(sys.executable, [sys.executable, __file__, *rest])
+"""
+
+
+@pytest.fixture
+def marked(tmp_path):
+    path = tmp_path / "marked.py"
+    path.write_text(MARKED)
+    return str(path)
+
+
+def test_a_program_that_replaces_itself_is_recorded_on(home, marked):
+    done = home.run(PYTHON, marked, "first", "second", "third", flags=["--interval", "50ms"])
+    assert done.returncode == 0
+    (recording,) = home.recordings()
+    assert {"first", "second", "third"} <= set(column(recording, "SELECT text FROM names"))
+
+
+@pytest.mark.skipif(subprocess.run(["unshare", "-pf", "--mount-proc", "true"], check=False,
+                                   capture_output=True).returncode != 0, reason="may make no PID namespace")
+def test_a_job_in_a_pid_namespace_of_its_own(home, marked):
+    done = home.run("unshare", "-pf", "--mount-proc", PYTHON, marked, *(["step"] * 6), flags=["--interval", "50ms"])
+    assert done.returncode == 0
+    (recording,) = home.recordings()
+    assert "step" in column(recording, "SELECT text FROM names")
+    hooked = column(recording, "SELECT command FROM processes WHERE has_hook")
+    assert len(hooked) == 1 and marked in hooked[0]  # under the pid that it has here, so that its command is known

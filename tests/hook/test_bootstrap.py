@@ -175,3 +175,41 @@ def test_other_pythons(tmp_path, version):
         python=found[0], flags=["-W", "error"], env={"PYTHONPATH": str(SOURCE)})
     assert outcome.out == "done\n"
     assert len(outcome.main().spans(w.STEP)) == 3
+
+
+def test_numbers_that_no_figure_can_hold_cost_nothing_else(tmp_path):
+    ring = Program(tmp_path, """
+import hotlap
+for i in range(200):
+    hotlap.count("huge", 10 ** 400)
+    hotlap.count("large", 2 ** 70)
+    hotlap.step()
+""", prelude="").run(compare=False).main()
+    assert len(ring.spans(w.STEP)) == 200
+    assert {c["value"] for c in ring.records if c["type"] == "count"} == {2.0 ** 70}
+
+
+def test_a_new_recorder_gets_names_settings_and_the_phase(tmp_path):
+    """The reader's place is taken by the program itself, which looks into its own ring."""
+    ring = Program(tmp_path, """
+import glob, mmap, os, struct, time
+import hotlap
+def work(i):
+    with hotlap.span("work"):
+        pass
+    hotlap.count("loss", i)
+    hotlap.step()
+for i in range(10):
+    work(i)
+for path in glob.glob(os.environ.get("HOTLAP_RING_DIR", "/nowhere") + "/*.ring"):
+    with open(path, "r+b") as file:
+        page = mmap.mmap(file.fileno(), 4096)
+    page[1152:1160] = page[1024:1032]
+    page[512:520] = struct.pack("<Q", 1 << 16 | 5)
+work(10)
+""", prelude="").run(compare=False).main()
+    assert set(ring.names.values()) == {"work", "loss"}
+    assert "python" in ring.infos()
+    assert ring.answer == (1 << 16 | 5, w.ANSWER_DONE)
+    assert ring.phase == w.PHASE_FINALISATION
+    assert [c["value"] for c in ring.records if c["type"] == "count"] == [10.0]

@@ -299,3 +299,94 @@ def test_adapters_see_the_end_of_each_step_and_work_in_the_order_of_events(make_
     assert ends == [5, 15, 25]
     assert order == [(0, 0), (10, 1), (20, 2)]
     assert core.recorder.errors == 0
+
+
+@pytest.mark.parametrize("by_short_cut", [True, False])
+def test_an_event_that_cannot_be_kept_costs_itself_alone(make_core, monkeypatch, by_short_cut):
+    core = make_core()
+    core.governor.step = lambda *_: 0
+    if not by_short_cut:
+        monkeypatch.setattr(_usual, "begins", lambda core: False)
+    t, events = 1000, []
+    for i in range(30):
+        more, t = usual_step(t, core.loaders[0])
+        if i % 10 == 7:
+            more.insert(2, (e.COUNT, t, t, 1, 10**400))
+        events += more
+    core.events += events
+    core.drain()
+    core.drain()
+    recorded = list(decoded(core.recorder.ring.payload))
+    assert [r["step"] for r in recorded if r.get("kind") == w.STEP] == list(range(30))
+    assert sum(r.get("kind") == w.FORWARD for r in recorded) == 30
+    assert core.recorder.errors == core.recorder.ring.words[w.LIVE_ERRORS] == 3
+
+
+def test_an_adapter_that_fails_at_the_end_of_a_step_costs_no_step(make_core):
+    core = make_core()
+    core.at_step.append(lambda end: 1 / 0)
+    core.events += [(e.PROGRAM_STEP, i, i) for i in range(5)]
+    core.drain()
+    assert core.index == 5 and core.recorder.errors == 5
+
+
+def test_names_and_settings_are_said_again_before_what_waits(make_core):
+    core = make_core()
+    recorder, ring = core.recorder, core.recorder.ring
+    recorder.info("python", {"version": "3"})
+    core.drain()
+    ring.payload = b""
+    ring.words[w.COMMAND_WORD] = 1 << 16 | w.COMMAND_SAY_AGAIN
+    core.events.append((e.COUNT, 5, 5, recorder.name("loss"), 0.5))
+    core.drain()
+    said = [r["type"] for r in decoded(ring.payload)]
+    assert said == ["name"] * 4 + ["info", "name", "name", "count"]
+    assert ring.words[w.ANSWER_WORD] == ring.words[w.COMMAND_WORD]
+    assert ring.words[w.ANSWER_RESULT] == w.ANSWER_DONE
+    ring.payload = b""
+    core.events.append((e.COUNT, 5, 5, recorder.name("loss"), 0.5))
+    core.drain()
+    assert [r["type"] for r in decoded(ring.payload)] == ["count"]
+
+
+def test_a_command_reaches_a_process_without_steps(make_core):
+    """A loader worker: it only publishes what it made."""
+    core = make_core()
+    recorder, ring = core.recorder, core.recorder.ring
+    ring.words[w.COMMAND_WORD] = 1 << 16 | w.COMMAND_OFF
+    core.busy = e.BUSY
+    recorder.phase(w.PHASE_TRAINING, 1, -1)
+    recorder.flush()
+    assert ring.words[w.ANSWER_WORD] == ring.words[w.COMMAND_WORD]
+    assert core.busy == e.BUSY | e.OFF
+
+
+def test_names_beyond_the_bound_are_counted(make_core, monkeypatch):
+    from hotlap import _record
+
+    recorder = make_core().recorder
+    monkeypatch.setattr(_record, "NAMES_MAX", len(recorder.names) + 1)
+    assert recorder.name("the last one") > 0
+    assert [recorder.name("one more") for _ in range(3)] == [0, 0, 0]
+    recorder.flush()
+    assert recorder.ring.words[w.LIVE_NAMES_REFUSED] == 3
+
+
+def test_two_threads_give_two_names_two_numbers(make_core):
+    recorder = make_core().recorder
+
+    class Names(dict):
+        """Another thread asks for a name just when this one looks how many there are."""
+
+        calls = 0
+
+        def __len__(self):
+            Names.calls += 1
+            count = super().__len__()
+            if Names.calls == 2:
+                recorder.name("other")
+            return count
+
+    recorder.names = Names(recorder.names)
+    numbers = {recorder.name(text) for text in ("one", "other", "two")}
+    assert len(numbers) == 3

@@ -68,7 +68,7 @@ def count(name: str, value: float) -> None:
         return
     recorder, core = found
     try:
-        if type(value) not in (int, float):
+        if type(value) is not float:
             device = getattr(value, "device", None)
             if device is not None and getattr(device, "type", "cpu") != "cpu":
                 return
@@ -76,7 +76,9 @@ def count(name: str, value: float) -> None:
         from hotlap._record import now
 
         t = now()
-        core.note((8, t, t, recorder.name(str(name)), value))
+        number = recorder.name(str(name))
+        if number:  # else refused, and counted there
+            core.note((8, t, t, number, value))
     except (TypeError, ValueError, OverflowError):
         pass
     except Exception:

@@ -13,6 +13,7 @@ from _thread import allocate_lock, get_ident
 from hotlap import _place, _usual, _wire
 from hotlap._events import (
     BATCH_EVENTS,
+    BUSY,
     EAGER_STEPS,
     EVENTS_MAX,
     GRAD,
@@ -52,6 +53,7 @@ class Core:
         self.keras = None
         self.handlers = [self.waited, self.exhausted, self.forward, self.backward, self.optimizer, self.program_step,
                          self.fetched, self.other_span, self.count, self.iterator, self.taken_over, self.call]
+        recorder.obey = self.obey
         self.reset()
 
     def reset(self, child=False):
@@ -188,14 +190,19 @@ class Core:
         at, count, handlers = 0, len(batch), self.handlers
         looked_at = -1
         while at < count:
-            if self.index != looked_at and _usual.begins(self):
-                at = _usual.work_off(self, batch, at)
-                looked_at = self.index
-                continue
-            looked_at = self.index
-            event = batch[at]
-            handlers[event[0]](event)
-            at += 1
+            try:
+                while at < count:
+                    if self.index != looked_at and _usual.begins(self):
+                        looked_at = self.index
+                        at = _usual.work_off(self, batch, at)
+                        looked_at = self.index
+                        continue
+                    looked_at = self.index
+                    event = batch[at]
+                    at += 1
+                    handlers[event[0]](event)
+            except Exception:  # costs this event, not those behind it
+                self.recorder.failed()
 
     # ---- waiting for data ----
 
@@ -591,16 +598,17 @@ class Core:
         self.publish(index, end)
 
     def publish(self, index, end):
-        """The step that ended last, for who waits for steps and in page 0; and whether the recorder wants something."""
+        """The step that ended last, for who waits for steps and in page 0."""
         for each in self.at_step:
-            each(end)
+            try:
+                each(end)
+            except Exception:
+                self.recorder.failed()
         ring = self.recorder.ring
         if ring is not None:
             signed = ring.signed
             signed[_wire.LIVE_STEP] = index
             signed[_wire.LIVE_STEP_END] = end
-            if signed[_wire.COMMAND_WORD] != signed[_wire.ANSWER_WORD]:
-                self.obey(ring)
 
     def account(self, index, start, shed):
         """Our own time since the last account, and what follows from it."""
@@ -637,11 +645,13 @@ class Core:
             each()
 
     def obey(self, ring):
-        """A command of the recorder. Its answer tells what became of it."""
+        """A command of the recorder, looked for with each flush. Its answer tells what became of it."""
         word = ring.words[_wire.COMMAND_WORD]
         code, result = word & 0xFFFF, _wire.ANSWER_DONE
         if code in (_wire.COMMAND_OFF, _wire.COMMAND_ON):
-            self.busy = OFF if code == _wire.COMMAND_OFF else 0
+            self.busy = self.busy & BUSY | (OFF if code == _wire.COMMAND_OFF else 0)
+        elif code == _wire.COMMAND_SAY_AGAIN:
+            self.recorder.say_again()
         elif code == _wire.COMMAND_PROFILE:
             result = _wire.ANSWER_UNSUPPORTED
         elif code != _wire.COMMAND_PING:

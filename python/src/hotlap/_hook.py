@@ -48,9 +48,11 @@ def _exit():
     recorder, core = _parts
     try:
         if recorder.pid == os.getpid() and not recorder.off:
-            for last in core.at_end:
-                last()
-            core.at_exit()
+            for last in [*core.at_end, core.at_exit]:
+                try:
+                    last()
+                except Exception:
+                    recorder.failed()
     except Exception:
         recorder.failed()
 

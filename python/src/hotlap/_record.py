@@ -11,6 +11,7 @@ import sys
 import time
 from _thread import allocate_lock, get_ident, get_native_id
 from collections import deque
+from itertools import count
 
 from hotlap import _place, _start, _wire
 
@@ -27,6 +28,7 @@ class Recorder:
     """One per process; thread-safe as a whole: every method may be called from any thread, none of them raises."""
 
     def __init__(self):
+        self.obey = None     # what carries out a command of the recorder
         self.reset()
 
     def reset(self):
@@ -39,6 +41,9 @@ class Recorder:
         self.off = not _start.wanted()
         self.lock = allocate_lock()
         self.names = {}
+        self.numbers = count(1)
+        self.names_refused = 0
+        self.phase_now = 0
         self.said = []       # NAME and INFO records, said again after a drop
         self.said_again = False
         self.threads = {}
@@ -74,9 +79,11 @@ class Recorder:
         number = self.names.get(text)
         if number is None:
             if len(self.names) >= NAMES_MAX:
+                self.names_refused += 1
                 return 0
-            number = self.names[text] = len(self.names) + 1
+            number = next(self.numbers)  # two threads get two, also without a lock of the interpreter's
             self.say(_wire.pack_name(number, text))
+            self.names[text] = number
         return number
 
     def info(self, key, value):
@@ -89,6 +96,7 @@ class Recorder:
 
     def phase(self, phase, t, step):
         self.append(_wire.pack_phase(t, phase, step))
+        self.phase_now = phase
         if self.ring is not None:
             self.ring.signed[_wire.LIVE_PHASE] = phase
 
@@ -96,6 +104,10 @@ class Recorder:
         if len(self.said) < NAMES_MAX + 64:
             self.said.append(record)
         self.append(record)
+
+    def say_again(self):
+        """For a recorder that was not there when names and settings were said. Before what waits: it uses them."""
+        self.queue.extendleft(reversed(self.said))
 
     def set_place(self, place):
         """Role, rank … as far as they are known by now."""
@@ -133,6 +145,10 @@ class Recorder:
             self.said_again = True
         if len(queue) > RECORDS_MAX:
             self.drop_oldest()
+        if self.names_refused:
+            ring.words[_wire.LIVE_NAMES_REFUSED] = self.names_refused
+        if ring.signed[_wire.COMMAND_WORD] != ring.signed[_wire.ANSWER_WORD] and self.obey is not None:
+            self.obey(ring)
         while queue:
             take = queue.popleft
             records = [take() for _ in range(min(len(queue), FRAME_RECORDS))]
@@ -144,7 +160,7 @@ class Recorder:
                 self.said_again = True
             elif self.said_again:
                 self.said_again = False
-                queue.extendleft(reversed(self.said))  # names may have been lost in the drop
+                self.say_again()  # names may have been lost in the drop
 
     def drop_oldest(self):
         dropped = [self.queue.popleft() for _ in range(len(self.queue) - RECORDS_MAX)]
@@ -171,6 +187,8 @@ class Recorder:
                                          os.environ.get("HOTLAP_RUN_ID", ""), place)
         except (OSError, ValueError) as error:
             return self.turn_off("ring-allocation", getattr(error, "strerror", None) or str(error))
+        self.ring.signed[_wire.LIVE_PHASE] = self.phase_now
+        self.ring.words[_wire.LIVE_ERRORS] = self.errors
         if self.place is None:
             self.place = place
             self.queue.appendleft(_wire.pack_process(now(), *place, os.getpid(), os.getppid()))

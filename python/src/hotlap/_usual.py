@@ -48,7 +48,10 @@ def work_off(core, batch, at):
     thread, here = core.thread_number, recorder.thread()
     begun_at, without_phases = at, core.no_phases
     while True:
-        taken = whole_step(core, batch, at, key, thread, here)
+        try:
+            taken = whole_step(core, batch, at, key, thread, here)
+        except Exception:
+            break  # an event that cannot be packed: the long way finds it
         if taken is None:
             break
         at, records, start, end, samples, tokens, waited = taken

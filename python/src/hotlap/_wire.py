@@ -28,10 +28,11 @@ PAD = struct.pack("<I", 0xFFFFFFFF)
 # Indices of 8-byte words in page 0.
 LIVE_PHASE, LIVE_STEP, LIVE_STEP_END, LIVE_GROUP, LIVE_SEQUENCE = 32, 33, 34, 35, 36
 LIVE_SENT, LIVE_DROPPED, LIVE_FRAMES_DROPPED, LIVE_SHED, LIVE_OWN_TIME, LIVE_CLOSED, LIVE_ERRORS = range(37, 44)
+LIVE_NAMES_REFUSED = 44
 COMMAND_WORD, COMMAND_ARGUMENT, ANSWER_WORD, ANSWER_RESULT = 64, 65, 80, 81
 HEAD, TAIL = 128, 144
 
-COMMAND_OFF, COMMAND_ON, COMMAND_PROFILE, COMMAND_PING = 1, 2, 3, 4
+COMMAND_OFF, COMMAND_ON, COMMAND_PROFILE, COMMAND_PING, COMMAND_SAY_AGAIN = 1, 2, 3, 4, 5
 ANSWER_DONE, ANSWER_UNKNOWN, ANSWER_UNSUPPORTED, ANSWER_FAILED = 0, 1, 2, 3
 PART_QUEUE_DEPTH, PART_BATCH_CONTENT, PART_GARBAGE, PART_PHASES, PART_WORKER_PARTS, PART_EACH_STEP_FLUSH = (
     1, 2, 4, 8, 16, 32)
@@ -219,9 +220,9 @@ class Ring:
         if self.version != LAYOUT_VERSION or len(self.content) < PAGE_BYTES + self.data_bytes:
             raise ValueError("ring of another version or cut short: %s" % path)
         self.run_id = run_id.rstrip(b"\0").decode("ascii")
-        live = struct.unpack_from("<5q4Qq2Q", self.content, 256)
+        live = struct.unpack_from("<5q4Qq3Q", self.content, 256)
         (self.phase, self.step, self.step_end_ns, _, _, self.sent, self.dropped, self.frames_dropped, self.shed,
-         self.own_time_ns, self.closed, self.errors) = live
+         self.own_time_ns, self.closed, self.errors, self.names_refused) = live
         self.answer = struct.unpack_from("<QQ", self.content, 640)
         self.head, = struct.unpack_from("<Q", self.content, 1024)
         self.tail, = struct.unpack_from("<Q", self.content, 1152)
