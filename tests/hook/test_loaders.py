@@ -29,10 +29,7 @@ def main():
     for epoch in range(%(epochs)d):
         model.train()
         for x, y in train:
-            optimizer.zero_grad()
-            loss = loss_of(model(x), y)
-            loss.backward()
-            optimizer.step()
+            loss = update(model, optimizer, x, y)
         say(loss)
         model.eval()
         with torch.no_grad():
@@ -93,10 +90,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 held = data()
 for epoch in range(4):
     for x, y in DataLoader(held if epoch % 2 else data(), batch_size=8, shuffle=epoch < 9):
-        optimizer.zero_grad()
-        loss = loss_of(model(x), y)
-        loss.backward()
-        optimizer.step()
+        loss = update(model, optimizer, x, y)
     say(loss)
 """).run().main()
     assert len(steps(ring)) == 32

@@ -25,11 +25,7 @@ class Slow(Dataset):
 TRAIN = """
     for epoch in range(2):
         for x, y in loader:
-            optimizer.zero_grad()
-            loss = loss_of(model(x), y)
-            loss.backward()
-            optimizer.step()
-            say(loss)
+            say(update(model, optimizer, x, y))
 """
 WORKERS = """
 if __name__ == "__main__":
@@ -186,11 +182,7 @@ loader = DataLoader(data(), batch_size=8)
 model = net()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for i, (x, y) in enumerate(loader):
-    optimizer.zero_grad()
-    loss = loss_of(model(x), y)
-    loss.backward()
-    optimizer.step()
-    say(loss)
+    say(update(model, optimizer, x, y))
     if i == 4:
         %s
 """
@@ -223,11 +215,7 @@ model = nn.parallel.DistributedDataParallel(net())
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 sampler = torch.utils.data.DistributedSampler(data(), shuffle=False)
 for x, y in DataLoader(data(), batch_size=8, sampler=sampler):
-    optimizer.zero_grad()
-    loss = loss_of(model(x), y)
-    loss.backward()
-    optimizer.step()
-    say(loss)
+    say(update(model, optimizer, x, y))
 dist.destroy_process_group()
 """)
     outputs = {}
@@ -282,10 +270,7 @@ def train(seed):
     model = net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for x, y in DataLoader(data(), batch_size=8):
-        optimizer.zero_grad()
-        loss = loss_of(model(x), y)
-        loss.backward()
-        optimizer.step()
+        loss = update(model, optimizer, x, y)
     losses[seed] = float(loss.detach())
 losses = {}
 for seed in (1, 2):
@@ -330,11 +315,7 @@ while True:
     batch = ready.get()
     if batch is None:
         break
-    optimizer.zero_grad()
-    loss = loss_of(model(batch[0]), batch[1])
-    loss.backward()
-    optimizer.step()
-    say(loss)
+    say(update(model, optimizer, batch[0], batch[1]))
 """).run().main()
     assert len(steps(ring)) == 8
     waits = ring.spans(w.DATA_WAIT)
@@ -350,10 +331,7 @@ def train(n):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     x, y = data().tensors
     for _ in range(n):
-        optimizer.zero_grad()
-        loss = loss_of(model(x), y)
-        loss.backward()
-        optimizer.step()
+        loss = update(model, optimizer, x, y)
     say(loss)
 train(3)
 pid = os.fork()

@@ -23,11 +23,7 @@ def test_a_plain_loop(tmp_path):
     ring = Program(tmp_path, LOOP + """
 for epoch in range(3):
     for x, y in loader:
-        optimizer.zero_grad()
-        loss = loss_of(model(x), y)
-        loss.backward()
-        optimizer.step()
-        say(loss)
+        say(update(model, optimizer, x, y))
 """).run().main()
     found = steps(ring)
     assert len(found) == 24
@@ -118,11 +114,7 @@ if %(first)s:
     evaluate()
 for epoch in range(2):
     for x, y in loader:
-        optimizer.zero_grad()
-        loss = loss_of(model(x), y)
-        loss.backward()
-        optimizer.step()
-        say(loss)
+        say(update(model, optimizer, x, y))
     evaluate()
 """
 
@@ -154,10 +146,7 @@ def test_evaluation_inside_an_epoch(tmp_path):
     ring = Program(tmp_path, LOOP + """
 validation = DataLoader(data(16), batch_size=8)
 for i, (x, y) in enumerate(loader):
-    optimizer.zero_grad()
-    loss = loss_of(model(x), y)
-    loss.backward()
-    optimizer.step()
+    loss = update(model, optimizer, x, y)
     if i % 3 == 2:
         model.eval()
         with torch.no_grad():
@@ -174,11 +163,7 @@ def test_fine_tuning_in_eval_mode_is_training(tmp_path):
     ring = Program(tmp_path, LOOP + """
 model.eval()
 for x, y in loader:
-    optimizer.zero_grad()
-    loss = loss_of(model(x), y)
-    loss.backward()
-    optimizer.step()
-    say(loss)
+    say(update(model, optimizer, x, y))
 """).run().main()
     found = steps(ring)
     assert len(found) == 8
@@ -269,10 +254,7 @@ for rate in (0.1, 0.2, 0.3):
     optimizer = torch.optim.SGD(model.parameters(), lr=rate)
     kept.append(optimizer)
     for x, y in DataLoader(data(), batch_size=8):
-        optimizer.zero_grad()
-        loss = loss_of(model(x), y)
-        loss.backward()
-        optimizer.step()
+        loss = update(model, optimizer, x, y)
     say(loss)
 """).run().main()
     assert len(steps(ring)) == 24
@@ -332,11 +314,7 @@ for i in range(20):
     except StopIteration:
         it = iter(loader)
         x, y = next(it)
-    optimizer.zero_grad()
-    loss = loss_of(model(x), y)
-    loss.backward()
-    optimizer.step()
-    say(loss)
+    say(update(model, optimizer, x, y))
 """).run().main()
     assert len(steps(ring)) == 20
     assert len(ring.spans(w.EPOCH)) == 3
@@ -348,10 +326,7 @@ for epoch in range(3):
     for i, (x, y) in enumerate(loader):
         if i == 5:
             break
-        optimizer.zero_grad()
-        loss = loss_of(model(x), y)
-        loss.backward()
-        optimizer.step()
+        loss = update(model, optimizer, x, y)
     say(loss)
 """).run().main()
     assert len(steps(ring)) == 15
@@ -361,11 +336,7 @@ for epoch in range(3):
 def test_two_loaders_in_one_step(tmp_path):
     ring = Program(tmp_path, LOOP + """
 for (x, y), (u, v) in zip(loader, DataLoader(data(), batch_size=4)):
-    optimizer.zero_grad()
-    loss = loss_of(model(x), y) + loss_of(model(u), v)
-    loss.backward()
-    optimizer.step()
-    say(loss)
+    say(update(model, optimizer, x), y) + loss_of(model(u, v))
 """).run().main()
     found = steps(ring)
     assert len(found) == 8
@@ -381,11 +352,7 @@ class Stream(IterableDataset):
 model = nn.Sequential(nn.Embedding(64, 4), nn.Flatten(), nn.Linear(40, 2))
 optimizer = torch.optim.AdamW(model.parameters())
 for batch in DataLoader(Stream(), batch_size=8):
-    optimizer.zero_grad()
-    loss = loss_of(model(batch["input_ids"]), batch["labels"])
-    loss.backward()
-    optimizer.step()
-    say(loss)
+    say(update(model, optimizer, batch["input_ids"], batch["labels"]))
 """).run().main()
     found = steps(ring)
     assert [s["a"] for s in found] == [8, 8, 8, 8, 4]
@@ -402,11 +369,7 @@ def batches():
 model = net()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for x, y in batches():
-    optimizer.zero_grad()
-    loss = loss_of(model(x), y)
-    loss.backward()
-    optimizer.step()
-    say(loss)
+    say(update(model, optimizer, x, y))
 """).run().main()
     assert len(steps(ring)) == 8
     waits = ring.spans(w.DATA_WAIT)
@@ -446,11 +409,7 @@ def test_marked_steps_outrank_the_optimizer(tmp_path):
 import hotlap
 """ + LOOP + """
 for x, y in loader:
-    optimizer.zero_grad()
-    loss = loss_of(model(x), y)
-    loss.backward()
-    optimizer.step()
-    say(loss)
+    say(update(model, optimizer, x, y))
     hotlap.step()
 """).run(env={"PYTHONPATH": str(SOURCE)}).main()
     assert len(steps(ring)) == 8
@@ -460,10 +419,7 @@ def test_checkpoints(tmp_path):
     ring = Program(tmp_path, LOOP + """
 import io
 for i, (x, y) in enumerate(loader):
-    optimizer.zero_grad()
-    loss = loss_of(model(x), y)
-    loss.backward()
-    optimizer.step()
+    loss = update(model, optimizer, x, y)
     if i == 3:
         torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "state.pt")
         torch.save(model, io.BytesIO())
@@ -489,11 +445,7 @@ sys.path.append(os.environ["SOURCE"])
 import hotlap
 print(hotlap.attach())
 for x, y in loader:
-    optimizer.zero_grad()
-    loss = loss_of(model(x), y)
-    loss.backward()
-    optimizer.step()
-    say(loss)
+    say(update(model, optimizer, x, y))
 """, PRELUDE.replace("import os, sys\n", """import os, sys
 sys.meta_path[:] = [f for f in sys.meta_path if not hasattr(f, 'adapters')]
 sys.modules.pop('_hotlap_start', None)
