@@ -415,6 +415,40 @@ for x, y in loader:
     assert len(steps(ring)) == 8
 
 
+@pytest.mark.parametrize("inside", ["forward", "backward"])
+def test_switched_off_inside_a_call_it_stays_off(tmp_path, inside):
+    """A drain comes where it comes, also inside forward; a command or a shadow block may switch the hook off there."""
+    ring = Program(tmp_path, LOOP + """
+import hotlap
+def switch_off(where):
+    if i == 4 and where == "%s" and hotlap.recorded():
+        from hotlap import _hook
+        recorder, core = _hook.parts()
+        recorder.ring.words[64] = 1 << 16 | 1
+        hotlap.count("off", 1)
+        core.drain()
+class Switch(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        switch_off("forward")
+        return x.clone()
+    @staticmethod
+    def backward(ctx, gradient):
+        switch_off("backward")
+        return gradient
+class Off(nn.Module):
+    def forward(self, x):
+        return Switch.apply(x)
+model = nn.Sequential(model, Off())
+for i, (x, y) in enumerate(loader):
+    say(update(model, optimizer, x, y))
+""" % inside).run(env={"PYTHONPATH": str(SOURCE)}).main()
+    assert len(steps(ring)) == 8
+    assert ring.answer == (1 << 16 | w.COMMAND_OFF, w.ANSWER_DONE)
+    for kind in (w.FORWARD, w.BACKWARD, w.OPTIMIZER):
+        assert {s["step"] for s in ring.spans(kind)} <= {0, 1, 2, 3, 4}
+
+
 def test_checkpoints(tmp_path):
     ring = Program(tmp_path, LOOP + """
 import io

@@ -3,7 +3,7 @@ import os
 import time
 
 from hotlap import _wire
-from hotlap._events import OFF
+from hotlap._events import BUSY, OFF
 
 now = time.monotonic_ns
 cpu_now = time.thread_time_ns
@@ -116,7 +116,7 @@ class Shadow:
         else:
             self.seed = (self.seed * 6364136223846793005 + 1442695040888963407) & (2**64 - 1)
             self.on = self.seed >> 63 == 0
-        core.busy = 0 if self.on else OFF
+        core.busy = core.busy & BUSY | (0 if self.on else OFF)
         return True
 
     def close(self, core, end):

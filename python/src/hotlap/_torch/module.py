@@ -8,11 +8,13 @@ from _thread import get_ident
 from hotlap._events import (
     BACKWARD,
     BATCH_EVENTS,
+    BUSY,
     BY_FORWARD,
     BY_UPDATE,
     FORWARD,
     GRAD,
     IN_OPTIMIZER,
+    OFF,
     PARAMETERS,
     TRAINING,
 )
@@ -147,11 +149,11 @@ class Roots:
                     raise
             start = now()
             try:
-                core.busy = 1
+                core.busy |= BUSY
                 result = call(self, *args, **kwargs)
-                core.busy = 0
+                core.busy &= OFF  # which a drain inside may have set
             except BaseException as error:
-                core.busy = 0
+                core.busy &= OFF
                 error.__traceback__ = error.__traceback__.tb_next
                 raise
             end = now()
@@ -230,11 +232,11 @@ def wrap_backward(torch, core):
                 raise
         start = now()
         try:
-            core.busy = 1
+            core.busy |= BUSY
             result = plain_backward(*args, **kwargs)
-            core.busy = 0
+            core.busy &= OFF
         except BaseException as error:
-            core.busy = 0
+            core.busy &= OFF
             error.__traceback__ = error.__traceback__.tb_next
             raise
         append((BACKWARD, start, now()))
