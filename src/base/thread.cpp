@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <utility>
 #include <vector>
@@ -29,15 +31,27 @@ void WakeEvent::clear() const {
   while (::read(fd_, &count, sizeof count) < 0 && errno == EINTR) {}
 }
 
-NamedThread::NamedThread(std::string name, Body body)
-    : name_(std::move(name)), thread_([this, run = std::move(body)](std::stop_token stop) {
+namespace {
+
+void end_by(const std::string& thread, const char* exception, OnException on_exception) {
+  HOTLAP_LOG_ERROR("thread {} ended: {}", thread, exception);
+  if (on_exception == OnException::kEndsThread) return;
+  // The log may be a file that nobody looks at now.
+  std::fprintf(stderr, "hotlap: internal error: thread %s ended: %s\n", thread.c_str(), exception);
+  std::abort();
+}
+
+}  // namespace
+
+NamedThread::NamedThread(std::string name, Body body, OnException on_exception)
+    : name_(std::move(name)), thread_([this, run = std::move(body), on_exception](std::stop_token stop) {
         ::pthread_setname_np(::pthread_self(), name_.substr(0, 15).c_str());
         try {
           run(std::move(stop), wake_);
         } catch (const std::exception& error) {
-          HOTLAP_LOG_ERROR("thread {} ended: {}", name_, error.what());
+          end_by(name_, error.what(), on_exception);
         } catch (...) {
-          HOTLAP_LOG_ERROR("thread {} ended by an unknown exception", name_);
+          end_by(name_, "unknown exception", on_exception);
         }
         has_ended_.store(true, std::memory_order_release);
       }) {}

@@ -59,13 +59,19 @@ class WakeEvent {
   int fd_;
 };
 
+// What an exception that leaves a thread's body ends.
+enum class OnException : std::uint8_t {
+  kEndsThread,
+  kEndsProcess,  // by abort: without this thread the process would idle, and look well to whoever would restart it
+};
+
 // A std::jthread with a name of at most 15 characters (the kernel's limit) and an event that is rung when it is asked
-// to stop, so that no sleep outlasts the request. An exception that leaves `body` ends the thread, not the program, and
-// is logged. The destructor asks it to stop and joins.
+// to stop, so that no sleep outlasts the request. An exception that leaves `body` is logged. The destructor asks it to
+// stop and joins.
 class NamedThread {
  public:
   using Body = std::function<void(std::stop_token stop, const WakeEvent& wake)>;
-  NamedThread(std::string name, Body body);
+  NamedThread(std::string name, Body body, OnException on_exception = OnException::kEndsThread);
   ~NamedThread();
   NamedThread(const NamedThread&) = delete;
   NamedThread& operator=(const NamedThread&) = delete;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <csignal>
 #include <memory>
 #include <stdexcept>
 
@@ -75,6 +76,17 @@ TEST(NamedThread, AnExceptionEndsTheThreadAlone) {
   thread.join();
   EXPECT_TRUE(thread.has_ended());
   set_log_level(LogLevel::kWarning);
+}
+
+TEST(NamedThreadDeathTest, AnExceptionEndsTheProcessWhereThatIsAsked) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto run = [] {
+    NamedThread thread(
+        "thrower", [](const std::stop_token&, const WakeEvent&) { throw std::runtime_error("lost"); },
+        OnException::kEndsProcess);
+    thread.join();
+  };
+  EXPECT_EXIT(run(), testing::KilledBySignal(SIGABRT), "internal error: thread thrower ended: lost");
 }
 
 TEST(ThreadChecker, KnowsItsThread) {

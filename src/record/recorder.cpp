@@ -1,6 +1,7 @@
 #include "record/recorder.h"
 
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <utility>
 
@@ -91,14 +92,23 @@ Recorder::~Recorder() {
 }
 
 void Recorder::start() {
+  // Without one of these two nothing is recorded: the supervisor starts another process, and tells the gap.
   write_thread_ = std::make_unique<NamedThread>(
-      "write", [this](const std::stop_token& stop, const WakeEvent&) { run_writer(stop); });
+      "write", [this](const std::stop_token& stop, const WakeEvent&) { run_writer(stop); }, OnException::kEndsProcess);
   sched_thread_ = std::make_unique<NamedThread>(
-      "sched", [this](const std::stop_token& stop, const WakeEvent& wake) { run_ticks(stop, wake); });
+      "sched", [this](const std::stop_token& stop, const WakeEvent& wake) { run_ticks(stop, wake); },
+      OnException::kEndsProcess);
   for (const auto& slow : slow_lanes_) {
     slow->thread = std::make_unique<NamedThread>(
         format("slow:{}", slow->spec->name),
-        [this, lane = slow.get()](const std::stop_token& stop, const WakeEvent& wake) { run_slow(*lane, stop, wake); });
+        [this, lane = slow.get()](const std::stop_token& stop, const WakeEvent& wake) {
+          try {
+            run_slow(*lane, stop, wake);
+          } catch (const std::exception& error) {  // the others go on
+            HOTLAP_LOG_ERROR("collector {} is given up: {}", lane->spec->name, error.what());
+            count_loss("collect.errors", 1);
+          }
+        });
   }
 }
 

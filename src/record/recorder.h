@@ -104,7 +104,7 @@ class Recorder {
   std::atomic<std::int64_t> steps_{0};
   std::atomic<bool> has_live_rank_{false};
   std::string main_exit_;
-  Result<void> closed_;  // by `write`, read after it has ended
+  Result<void> closed_ = Error{ErrorCode::kInternal, "the recording was not closed"};  // by `write`, read after its end
 
   // Only on `sched`.
   CollectorLane lane_;

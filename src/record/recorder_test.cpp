@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <filesystem>
+#include <map>
+#include <stdexcept>
 
 #include "base/log.h"
 #include "collect/registry.h"
@@ -30,6 +33,11 @@ Result<std::unique_ptr<Collector>> open_counting(const Host&) {
 }
 
 const CollectorSpec kFastSpec{.name = "fast", .summary = "t", .metrics = kMetrics, .open = open_counting};
+
+Result<std::unique_ptr<Collector>> open_throwing(const Host&) { throw std::runtime_error("out of order"); }
+const CollectorSpec kThrowingSpec{.name = "thrower", .summary = "t", .metrics = kMetrics, .open = open_throwing};
+const CollectorSpec kThrowingSlowSpec{
+    .name = "thrower", .summary = "t", .metrics = kMetrics, .lane = Lane::kMayBlock, .open = open_throwing};
 
 std::vector<Event> events_of(RecordingReader& reader) { return reader.read_events({}).value_or({}); }
 
@@ -98,6 +106,39 @@ TEST_F(RecorderTest, WritesTicksEventsLossesAndItself) {
     has_loss |= loss.counter == "record.restarts" && loss.count == 1;
   EXPECT_TRUE(has_loss);
   EXPECT_GE(reader->read_clock()->size(), 2U);
+}
+
+// A recorder that samples nothing any more must not look alive: who started it starts another.
+TEST_F(RecorderTest, AnExceptionOnTheThreadOfTheTicksEndsTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto run = [this] {
+    const CollectorSpec* const specs[] = {&kThrowingSpec};
+    RecorderOptions with = options();
+    with.collectors = specs;
+    Recorder recorder(with, writer("thrown.hotlap"));
+    recorder.start();
+    wait_for([] { return false; });
+  };
+  EXPECT_EXIT(run(), testing::KilledBySignal(SIGABRT), "thread sched ended: out of order");
+}
+
+TEST_F(RecorderTest, AnExceptionOfACollectorThatMayBlockCostsThatCollectorAlone) {
+  const CollectorSpec* const specs[] = {&kThrowingSlowSpec, &kFastSpec};
+  RecorderOptions with = options();
+  with.collectors = specs;
+  Recorder recorder(with, writer("slow.hotlap"));
+  recorder.start();
+  wait_for([&] { return recorder.counters().ticks.load() >= 5; });
+  ASSERT_TRUE(recorder.finish("exit 0").closed.ok());
+  auto reader = std::move(*RecordingReader::open(folder_ / "slow.hotlap"));
+  std::map<std::string, std::uint64_t> losses;
+  for (const Loss& loss : reader->read_losses().value_or({})) losses[loss.counter] += loss.count;
+  EXPECT_EQ(losses["collect.errors"], 1U);
+}
+
+TEST_F(RecorderTest, WhatWasNeverStartedIsNotSaidToBeClosed) {
+  Recorder recorder(options(), writer("idle.hotlap"));
+  EXPECT_FALSE(recorder.finish("unknown").closed.ok());
 }
 
 TEST_F(RecorderTest, StartsAndStopsManyTimesWithEveryCollector) {
