@@ -89,24 +89,30 @@ bool is_token_char(char c) {
   return is_alnum(c) || c == '_' || c == '-' || c == '.' || c == '+' || c == '/' || c == '=';
 }
 
+// Length of the secret that begins at `at`; 0: none does. Looks for a token's end only behind a known prefix: a command
+// line may hold a word of 128 KiB, and the job waits.
+std::size_t secret_length(std::string_view text, std::size_t at) {
+  if (at > 0 && is_alnum(text[at - 1])) return 0;
+  const std::string_view rest = text.substr(at);
+  for (const TokenShape& shape : kShapes) {
+    if (!rest.starts_with(shape.prefix)) continue;
+    std::size_t end = shape.prefix.size();
+    while (end < rest.size() && is_token_char(rest[end])) ++end;
+    if (end >= shape.prefix.size() + shape.rest_min) return end;
+  }
+  return 0;
+}
+
 // Replaces tokens by shape, and what follows "Bearer " or "Basic ".
 std::string hide_shapes(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size();) {
-    const bool at_start = i == 0 || !is_alnum(text[i - 1]);
-    std::size_t end = i;
-    while (end < text.size() && is_token_char(text[end])) ++end;
-    const std::string_view token = text.substr(i, end - i);
-    const bool is_secret =
-        at_start && std::any_of(kShapes.begin(), kShapes.end(), [&](const TokenShape& shape) {
-          return token.starts_with(shape.prefix) && token.size() >= shape.prefix.size() + shape.rest_min;
-        });
-    if (is_secret) {
+    if (const std::size_t length = secret_length(text, i); length > 0) {
       out += kRedacted;
-      i = end;
-      continue;
+      i += length;
+    } else {
+      out.push_back(text[i++]);
     }
-    out.push_back(text[i++]);
   }
   for (const std::string_view scheme : {"bearer ", "basic "}) {
     const std::string low = lower(out);
@@ -122,30 +128,35 @@ std::string hide_shapes(std::string_view text) {
 
 // scheme://user:password@host → scheme://***@host; also secret parameters of a query (?token=…).
 std::string hide_url_credentials(std::string_view text) {
-  std::string out(text);
-  for (std::size_t at = out.find("://"); at != std::string::npos; at = out.find("://", at + 3)) {
+  std::string out;
+  std::size_t taken = 0;      // of `text`, into `out`
+  std::size_t word_end = 0;   // of the word that the URL stands in; kept for the next one
+  std::size_t last_sign = 0;  // the last @ of that word, or npos
+  for (std::size_t at = text.find("://"); at != std::string_view::npos;
+       at = text.find("://", std::max(at + 3, taken))) {
     const std::size_t from = at + 3;
-    std::size_t end = from;
-    while (end < out.size() && !std::isspace(static_cast<unsigned char>(out[end])) && out[end] != '/' &&
-           out[end] != '?' && out[end] != '#' && out[end] != '"' && out[end] != '\'') {
-      ++end;
+    if (from > word_end) {
+      word_end = std::min(text.find_first_of(" \t\n\v\f\r", from), text.size());
+      last_sign = text.substr(from, word_end - from).rfind('@');
+      if (last_sign != std::string_view::npos) last_sign += from;
     }
-    // A password may hold a slash or a question mark that was not encoded: the last @ before a space counts too.
-    std::size_t word_end = end;
-    while (word_end < out.size() && !std::isspace(static_cast<unsigned char>(out[word_end]))) ++word_end;
-    const std::size_t sign = std::string_view(out).substr(0, end).rfind('@');
-    const std::size_t late_sign = std::string_view(out).substr(0, word_end).rfind('@');
-    const std::size_t colon = out.find(':', from);
-    if (sign != std::string::npos && sign >= from) {
-      out.replace(from, sign - from, kRedacted);
-    } else if (late_sign != std::string::npos && late_sign >= end && colon < end) {
-      const bool is_port = end > colon + 1 && std::all_of(out.begin() + static_cast<std::ptrdiff_t>(colon) + 1,
-                                                          out.begin() + static_cast<std::ptrdiff_t>(end),
-                                                          [](char c) { return c >= '0' && c <= '9'; });
-      if (!is_port) out.replace(from, late_sign - from, kRedacted);
+    const std::size_t end = std::min(text.find_first_of("/?#\"'", from), word_end);
+    const std::string_view authority = text.substr(from, end - from);
+    const std::size_t colon = authority.find(':');
+    std::size_t hidden_to = from;
+    if (const std::size_t sign = authority.rfind('@'); sign != std::string_view::npos) {
+      hidden_to = from + sign;
+    } else if (last_sign != std::string_view::npos && last_sign >= end && colon != std::string_view::npos) {
+      // A password may hold a slash or a question mark that was not encoded: the last @ before a space counts too.
+      const std::string_view port = authority.substr(colon + 1);
+      const bool is_port = !port.empty() && port.find_first_not_of("0123456789") == std::string_view::npos;
+      if (!is_port) hidden_to = last_sign;
     }
+    if (hidden_to == from) continue;
+    out.append(text.substr(taken, from - taken)).append(kRedacted);
+    taken = hidden_to;
   }
-  return out;
+  return out.append(text.substr(taken));
 }
 
 // name=value pairs, also inside a word: "password=x", "?token=x&y=1", "Authorization: x".
