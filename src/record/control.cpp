@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/format.h"
+#include "store/home.h"
 #include "store/run_folder.h"
 
 namespace hotlap {
@@ -23,6 +24,7 @@ int open_control(const std::filesystem::path& run_folder) {
   const std::string path = (run_folder / kControlFifo).native();
   ::unlink(path.c_str());
   if (::mkfifo(path.c_str(), 0600) != 0) return -1;
+  adopt_owner(path);
   // For writing too: with no other writer a FIFO would be at its end all the time.
   return ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 }

@@ -328,7 +328,9 @@ Result<RecorderReport> record_until_end(const RecorderTask& task) {
   ::mallopt(M_ARENA_MAX, 1);
   if (task.logs_to_file && task.channel_fd >= 0) ::prctl(PR_SET_NAME, "hotlap-recorder");
   HOTLAP_TRY_ASSIGN(RunFolder folder, RunFolder::open(task.run_folder));
-  if (task.logs_to_file) log_to_file((task.run_folder / "recorder.log").c_str());
+  if (const fs::path log = task.run_folder / "recorder.log"; task.logs_to_file && log_to_file(log.c_str())) {
+    adopt_owner(log);
+  }
   RecorderProcess process(task, std::move(folder));
   return process.run();
 }

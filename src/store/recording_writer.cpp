@@ -22,6 +22,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "store/format.h"
+#include "store/home.h"
 #include "store/span_block.h"
 #include "store/sqlite_db.h"
 #include "store/stretch_builder.h"
@@ -643,6 +644,7 @@ Result<std::unique_ptr<RecordingWriter>> RecordingWriter::create(const std::file
   if (fd < 0) return errno_error(format("cannot make the recording {}", path.string()), errno);
   ::fchmod(fd, 0600);
   ::close(fd);
+  adopt_owner(path);  // SQLite gives its -wal and -shm the same owner
   Result<Database> database = make_database(path.string(), options);
   if (!database.ok()) {
     for (const char* suffix : {"", "-journal", "-wal", "-shm"}) ::unlink((path.string() + suffix).c_str());

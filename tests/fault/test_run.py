@@ -221,6 +221,30 @@ def test_secrets_are_not_recorded(home):
     assert "--lr=0.1" in text
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, as under sudo")
+def test_under_sudo_its_caller_can_read_all_of_it(home):
+    """A home that is somebody else's, as root finds it."""
+    nobody = 65534
+    folder = pathlib.Path(tempfile.mkdtemp())
+    try:
+        folder.chmod(0o711)
+        (folder / "home").mkdir(mode=0o700)
+        os.chown(folder / "home", nobody, nobody)
+        home.home = folder / "home"
+        home.environment.update(HOTLAP_HOME=str(home.home), SUDO_UID=str(nobody))
+        job = home.start("sleep", "1000", flags=["--quiet"])
+        wait_for(lambda: home.recordings() and [run for run in home.runs() if (run / "control").exists()], "the recorder")
+        not_theirs = {path for path in home.home.rglob("*") if path.lstat().st_uid != nobody}
+        assert not not_theirs
+        job.terminate()
+        assert job.wait(60) == -signal.SIGTERM
+        (recording,) = home.recordings()
+        assert {path for path in home.home.rglob("*") if path.lstat().st_uid != nobody} == set()
+        assert recording.stat().st_uid == nobody
+    finally:
+        shutil.rmtree(folder)
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_home_that_cannot_be_written_does_not_stop_the_job(home):
     home.folder.chmod(0o500)
