@@ -64,7 +64,7 @@ class RecorderProcess {
 
  private:
   Result<std::unique_ptr<RecordingWriter>> open_recording();
-  void open_signals();
+  Result<void> open_signals();
   void watch_job(std::int32_t pid);
   void say(std::string_view word, std::int64_t number, std::string text);
   void note_start();
@@ -107,11 +107,12 @@ Result<std::unique_ptr<RecordingWriter>> RecorderProcess::open_recording() {
   return RecordingWriter::create(place_.folder / (info.id + ".hotlap"), info, {});
 }
 
-void RecorderProcess::open_signals() {
+Result<void> RecorderProcess::open_signals() {
   sigset_t handled;
   ::sigfillset(&handled);
   ::sigprocmask(SIG_SETMASK, &handled, nullptr);  // before any thread: all inherit it
   signal_fd_ = ::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
+  return signal_fd_ >= 0 ? Result<void>() : errno_error("cannot wait for signals", errno);
 }
 
 void RecorderProcess::watch_job(std::int32_t pid) {
@@ -138,7 +139,7 @@ void RecorderProcess::note_start() {
 
 Result<RecorderReport> RecorderProcess::run() {
   channel_fd_ = task_.channel_fd;
-  open_signals();  // first: from here on a signal ends the recording in order
+  HOTLAP_TRY(open_signals());  // first: from here on a signal ends the recording in order
   HOTLAP_TRY_ASSIGN(std::unique_ptr<RecordingWriter> writer, open_recording());
   control_fd_ = open_control(folder_.path());  // without it the interval cannot be changed; nothing else needs it
   RecorderOptions options;
@@ -190,7 +191,7 @@ void RecorderProcess::loop() {
   }
   // Started by the same launcher, recorded by us: other ranks of this node.
   const std::int64_t until_ns = system_clock().mono_ns() + kRankWaitNs;
-  while (!end_.signal && recorder_->has_live_rank() && system_clock().mono_ns() < until_ns && signal_fd_ >= 0) {
+  while (!end_.signal && recorder_->has_live_rank() && system_clock().mono_ns() < until_ns) {
     if (!system_clock().sleep_until(system_clock().mono_ns() + kPollNs, signal_fd_)) break;
   }
 }

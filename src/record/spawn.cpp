@@ -142,29 +142,31 @@ Result<pid_t> spawn_job(const std::vector<std::string>& command, const std::vect
   std::vector<std::string> variables(environment);
   const std::vector<char*> word_pointers = pointers(words);
   const std::vector<char*> variable_pointers = pointers(variables);
-  std::array<int, 2> report{-1, -1};  // closed by a successful exec; carries errno otherwise
-  if (::pipe2(report.data(), O_CLOEXEC) != 0) return errno_error("cannot make a pipe", failure.error_number = errno);
+  std::array<int, 2> report{-1, -1};  // closed by a successful exec; carries the failure otherwise
+  const bool can_report = ::pipe2(report.data(), O_CLOEXEC) == 0;
   const pid_t pid = ::fork();
   if (pid < 0) {
     failure.error_number = errno;
-    ::close(report[0]);
-    ::close(report[1]);
+    for (const int fd : report) ::close(fd);
     return errno_error("cannot start a process", failure.error_number);
   }
   if (pid == 0) {
     restore_signals(signals);
     ::execvpe(word_pointers[0], word_pointers.data(), variable_pointers.data());
-    const int error_number = errno;
-    while (::write(report[1], &error_number, sizeof error_number) < 0 && errno == EINTR) {}
-    ::_exit(127);
+    const SpawnFailure refused{errno};
+    const std::string line = can_report ? "" : format("hotlap: {}\n", describe(refused, command[0]).message);
+    while (!line.empty() && ::write(STDERR_FILENO, line.data(), line.size()) < 0 && errno == EINTR) {}
+    while (can_report && ::write(report[1], &refused, sizeof refused) < 0 && errno == EINTR) {}
+    ::_exit(refused.exit_code());
   }
+  if (!can_report) return pid;
   ::close(report[1]);
   ssize_t n = 0;
   do {
-    n = ::read(report[0], &failure.error_number, sizeof failure.error_number);
+    n = ::read(report[0], &failure, sizeof failure);
   } while (n < 0 && errno == EINTR);
   ::close(report[0]);
-  if (n != static_cast<ssize_t>(sizeof failure.error_number)) return pid;
+  if (n != static_cast<ssize_t>(sizeof failure)) return pid;
   ::waitpid(pid, nullptr, 0);
   return describe(failure, command[0]);
 }

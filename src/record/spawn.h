@@ -29,7 +29,8 @@ struct SpawnFailure {
 };
 
 // Forks and executes `command` by PATH with `environment`; same session, process group, terminal and descriptors. The
-// pid, or why it could not be executed. One thread only.
+// pid, or why it could not be executed. Where no descriptor is left to learn that, the new process says it and ends by
+// the exit code. One thread only.
 Result<pid_t> spawn_job(const std::vector<std::string>& command, const std::vector<std::string>& environment,
                         const InheritedSignals& signals, SpawnFailure& failure);
 

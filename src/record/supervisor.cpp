@@ -1,18 +1,16 @@
 #include "record/supervisor.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -21,6 +19,8 @@
 #include "model/event.h"
 #include "record/companions.h"
 #include "record/group_witness.h"
+#include "record/identity.h"
+#include "record/signal_source.h"
 #include "record/spawn.h"
 #include "record/transfer.h"
 
@@ -36,9 +36,6 @@ class Supervisor {
  public:
   explicit Supervisor(const RunOptions& options)
       : options_(options), inherited_(block_signals()), companions_(options, inherited_) {}
-  ~Supervisor() {
-    if (signal_fd_ >= 0) ::close(signal_fd_);
-  }
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
@@ -48,8 +45,8 @@ class Supervisor {
   int start_job();
   int transfer(const std::string& line, Phase phase);
   int wait_for(pid_t child);
-  void take_signals();
-  void take_signal(const signalfd_siginfo& info);
+  void take(const Signal& signal);
+  void pass_on(const Signal& signal);
   void reap();
   void finish_recording(int status);
   bool wait_until(std::int64_t deadline_ns, const bool& is_done);
@@ -57,10 +54,10 @@ class Supervisor {
 
   const RunOptions& options_;
   InheritedSignals inherited_;
+  SignalSource signals_;
   Companions companions_;
   RunPlan plan_;
   GroupWitness witness_;
-  int signal_fd_ = -1;
   pid_t waited_ = -1;  // the job, or the transfer that runs
   pid_t job_ = -1;
   int waited_status_ = 0;
@@ -71,9 +68,6 @@ class Supervisor {
 };
 
 int Supervisor::run() {
-  sigset_t all;
-  ::sigfillset(&all);
-  signal_fd_ = ::signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what the job leaves behind stays in sight
   plan_ = plan_run(options_);
 
@@ -165,37 +159,27 @@ bool Supervisor::wait_until(std::int64_t deadline_ns, const bool& is_done) {
       continue;
     }
     if (left_ns <= 0 || was_interrupted_) return false;
-    const timespec timeout{left_ns / kNsPerS, left_ns % kNsPerS};
-    std::array<pollfd, 2> waited{pollfd{signal_fd_, POLLIN, 0}, pollfd{companions_.channel_fd(), POLLIN, 0}};
-    if (::ppoll(waited.data(), waited.size(), until_ns == INT64_MAX ? nullptr : &timeout, nullptr) < 0) continue;
-    if (waited[1].revents != 0) companions_.take_messages();
-    if ((waited[0].revents & POLLIN) != 0) take_signals();
+    if (signals_.wait(left_ns, companions_.channel_fd())) companions_.take_messages();
+    while (const std::optional<Signal> signal = signals_.next()) take(*signal);
   }
   return true;
 }
 
-void Supervisor::take_signals() {
-  signalfd_siginfo info{};
-  while (::read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-    if (info.ssi_signo == SIGCHLD) {
-      reap();
-    } else {
-      take_signal(info);
-    }
-  }
+void Supervisor::take(const Signal& signal) {
+  if (signal.number == SIGCHLD) return reap();
+  if (signal.number != SIGPIPE) pass_on(signal);  // that one is of our own writing
 }
 
-void Supervisor::take_signal(const signalfd_siginfo& info) {
-  const auto number = static_cast<int>(info.ssi_signo);
-  if (number == SIGPIPE) return;  // of our own writing
+void Supervisor::pass_on(const Signal& signal) {
+  const int number = signal.number;
   if (waited_ < 0 || waited_is_over_) {
     was_interrupted_ |= number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
     return;
   }
   // The job is in our group: what the terminal or `kill %1` sends has reached it. What was meant for us alone was meant
   // for it.
-  const bool has_it = info.ssi_code == SI_KERNEL || witness_.has_seen(number);
-  if (!has_it && info.ssi_pid != static_cast<std::uint32_t>(waited_)) ::kill(waited_, number);
+  const bool has_it = signal.code == SI_KERNEL || witness_.has_seen(number);
+  if (!has_it && signal.sender != waited_) ::kill(waited_, number);
   if (number != SIGWINCH && number != SIGCONT) companions_.tell("signal", number);
   if (number != SIGTERM || !options_.grace_ns) return;
   const std::int64_t now_ns = system_clock().mono_ns();

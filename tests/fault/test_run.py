@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import stat
@@ -103,6 +104,27 @@ def test_few_descriptors_suffice(home):
                           env=home.environment, stderr=subprocess.PIPE, check=False, timeout=60)
     assert done.returncode == 4
     assert home.run_json()["exit_code"] == 4
+
+
+@pytest.mark.parametrize("limit", [*range(4, 12), 16, 20])
+def test_descriptors_that_run_out_cost_the_recording_only(home, limit):
+    words = home.words("sh", "-c", "exit 4", flags=["--quiet"])
+    done = subprocess.run(["/bin/sh", "-c", 'ulimit -n %d; exec "$@"' % limit, "sh", *words], env=home.environment,
+                          stderr=subprocess.PIPE, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (4, b"")
+    none = subprocess.run(["/bin/sh", "-c", 'ulimit -n %d; exec "$@"' % limit, "sh", *home.words("no-such-command")],
+                          env=home.environment, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert none.returncode == 127
+    assert "hotlap: no-such-command: command not found" in none.stderr
+
+
+def test_without_any_descriptor_for_signals_they_still_reach_the_job(home):
+    words = home.words("sh", "-c", "trap 'exit 9' TERM; echo ready; while :; do sleep 0.1; done", flags=["--quiet"])
+    job = subprocess.Popen(words, env=home.environment, stdout=subprocess.PIPE, text=True,
+                           preexec_fn=lambda: (os.close(0), resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))))
+    assert job.stdout.readline() == "ready\n"
+    job.terminate()
+    assert job.wait(60) == 9
 
 
 COUNT_SIGNALS = """
