@@ -111,10 +111,17 @@ Result<void> RunFolder::write_text(std::string_view name, std::string_view text)
 }
 
 Result<void> RunFolder::remove() const {
-  std::error_code failed;
-  fs::remove_all(path_, failed);
-  if (failed) return errno_error(format("cannot delete {}", path_.string()), failed.value());
+  // The folder last: while its run.json is there, the other is found.
+  for (const fs::path& folder : {stand_in(), path_}) {
+    std::error_code failed;
+    if (!folder.empty()) fs::remove_all(folder, failed);
+    if (failed) return errno_error(format("cannot delete {}", folder.string()), failed.value());
+  }
   return {};
+}
+
+fs::path RunFolder::stand_in() const {
+  return is_stand_in(info_.recording_folder, info_.id) ? fs::path(info_.recording_folder) : fs::path();
 }
 
 std::vector<fs::path> RunFolder::recordings() const {
@@ -128,10 +135,9 @@ std::vector<fs::path> RunFolder::recordings() const {
     }
     std::sort(found.begin() + begin, found.end());
   }
-  if (info_.recording_folder.empty() || !is_stand_in(info_.recording_folder, info_.id)) return found;
   // What is recorded there is newer than its copy here.
   std::error_code failed;
-  for (const fs::directory_entry& entry : fs::directory_iterator(info_.recording_folder, failed)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(stand_in(), failed)) {
     if (!is_recording(entry.path())) continue;
     const auto same = [&](const fs::path& copy) { return copy.filename() == entry.path().filename(); };
     const auto copy = std::find_if(found.begin(), found.end(), same);

@@ -31,9 +31,12 @@ class RunFolder {
   Result<void> update(const RunInfo& info);
   Result<void> reload();
   std::vector<std::filesystem::path> recordings() const;  // *.hotlap but derived.hotlap, those of trace/ last; sorted
+  // Where the recording is made while the folder lies on a network file system, and stays when its recorder is killed;
+  // empty: nowhere else.
+  std::filesystem::path stand_in() const;
   // Replaces a small text file of the folder atomically (0600): verdict.txt, verdict.json.
   Result<void> write_text(std::string_view name, std::string_view text) const;
-  // Deletes the folder with all that is in it.
+  // Deletes the folder with all that is in it, and the stand-in.
   Result<void> remove() const;
 
  private:

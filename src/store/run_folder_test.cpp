@@ -173,6 +173,28 @@ TEST_F(RunFolderTest, RecordingAloneIsARun) {
   EXPECT_EQ(RunReader::open(*run)->recordings().size(), 1U);
 }
 
+// A recorder that was killed leaves its file where it was made.
+TEST_F(RunFolderTest, RemovesTheStandInToo) {
+  RunInfo run = info(1'000, "a");
+  const fs::path ours = home_.parent_path() / ("hotlap-" + std::to_string(::geteuid()));
+  const fs::path elsewhere = home_.parent_path() / "elsewhere" / run.id;
+  for (const fs::path& folder : {ours / run.id, elsewhere}) {
+    ASSERT_TRUE(make_private_folders(folder).ok());
+    std::ofstream(folder / "r.hotlap") << "x";
+  }
+  run.recording_folder = elsewhere;  // not one that hotlap would have made: left alone
+  const auto wrong = RunFolder::create(home_, run);
+  ASSERT_TRUE(wrong.ok() && wrong->remove().ok());
+  EXPECT_TRUE(fs::exists(elsewhere / "r.hotlap"));
+  run.recording_folder = ours / run.id;
+  const auto right = RunFolder::create(home_, run);
+  ASSERT_TRUE(right.ok());
+  ASSERT_EQ(right->recordings().size(), 1U);
+  ASSERT_TRUE(right->remove().ok());
+  EXPECT_FALSE(fs::exists(ours / run.id));
+  EXPECT_FALSE(fs::exists(right->path()));
+}
+
 class HomeTest : public RunFolderTest {
  protected:
   void SetUp() override {

@@ -57,10 +57,12 @@ std::uint64_t bytes_of_run(const RunFolder& folder) {
     for (const fs::path& recording : folder.recordings()) bytes += bytes_on_disk(recording);
     return bytes;
   }
-  fs::recursive_directory_iterator entry(folder.path(), fs::directory_options::skip_permission_denied, failed);
-  while (!failed && entry != fs::recursive_directory_iterator()) {
-    bytes += bytes_on_disk(entry->path());
-    entry.increment(failed);
+  for (const fs::path& root : {folder.path(), folder.stand_in()}) {
+    fs::recursive_directory_iterator entry(root, fs::directory_options::skip_permission_denied, failed);
+    while (!failed && entry != fs::recursive_directory_iterator()) {
+      bytes += bytes_on_disk(entry->path());
+      entry.increment(failed);
+    }
   }
   return bytes;
 }
