@@ -4,7 +4,6 @@
 
 #include "base/format.h"
 #include "cost/price.h"
-#include "record/recorder.h"
 #include "rules/registry.h"
 #include "store/home.h"
 
@@ -79,7 +78,7 @@ Result<RunOptions> run_options(const Args& args, const Config& config) {
   RunOptions options;
   options.name = args.has("--name") ? args.text("--name") : config.name;
   options.interval_ns = args.duration_ns("--interval").value_or(config.interval_ns.value_or(kIntervalNsDefault));
-  options.wants_hook = !args.has("--no-hook") && config.hook.value_or(true);
+  options.wants_hook = config.hook.value_or(true);
   options.is_quiet = args.has("--quiet") || config.quiet.value_or(false);
   HOTLAP_TRY(take_price(args, config, options));
   return options;

@@ -10,14 +10,7 @@
 namespace hotlap {
 namespace {
 
-constexpr std::array kFlags{
-    FlagSpec{.name = "--name", .type = FlagType::kText, .placeholder = "N", .help = "h"},
-    FlagSpec{.name = "--interval", .type = FlagType::kDuration, .placeholder = "T", .help = "h"},
-    FlagSpec{.name = "--price", .type = FlagType::kNumber, .placeholder = "P", .help = "h"},
-    FlagSpec{.name = "--instance", .type = FlagType::kText, .placeholder = "I", .help = "h"},
-    FlagSpec{.name = "--no-hook", .help = "h"},
-    FlagSpec{.name = "--quiet", .help = "h"},
-};
+constexpr std::array kFlags{kNameFlag, kIntervalFlag, kPriceFlag, kInstanceFlag, kQuietFlag};
 constexpr CommandSpec kSpec{.name = "run", .summary = "s", .example = "hotlap run", .flags = kFlags};
 
 Result<RunOptions> options(const std::vector<std::string>& words, std::string_view toml) {

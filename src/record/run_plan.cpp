@@ -65,6 +65,13 @@ void plan_hook(RunPlan& plan, bool wants_hook) {
 
 }  // namespace
 
+void take_options(const RunOptions& options, RunInfo& info) {
+  if (options.name) info.name = to_valid_utf8(*options.name);
+  if (options.run_id) info.join_keys["run-id"] = *options.run_id;
+  if (options.instance_type) info.join_keys["instance"] = *options.instance_type;
+  info.price = options.price;
+}
+
 RunInfo describe_run(const std::vector<std::string>& command, std::int64_t interval_ns) {
   RunInfo info;
   info.id = new_ulid(system_clock());
@@ -102,14 +109,11 @@ Result<RunInfo> describe_process(std::int32_t pid, std::int64_t interval_ns) {
 RunPlan plan_run(const RunOptions& options) {
   RunPlan plan;
   plan.info = describe_run(options.command, options.interval_ns);
-  if (options.name) plan.info.name = to_valid_utf8(*options.name);
   plan.info.environment = recorded_environment(environ);
   const LauncherPlace place = launcher_place(EnvironmentView(environ));
   plan.info.join_keys = place.join_keys;
-  if (options.run_id) plan.info.join_keys["run-id"] = *options.run_id;
-  if (options.instance_type) plan.info.join_keys["instance"] = *options.instance_type;
   plan.info.attempt = place.attempt;
-  plan.info.price = options.price;
+  take_options(options, plan.info);
 
   Result<fs::path> home = hotlap_home();
   if (home.ok()) {

@@ -42,6 +42,9 @@ struct RunPlan {
 
 RunPlan plan_run(const RunOptions& options);
 
+// Puts what the user says of a run into it: name, price, instance, join key.
+void take_options(const RunOptions& options, RunInfo& info);
+
 RunInfo describe_run(const std::vector<std::string>& command, std::int64_t interval_ns);
 // The run of a process that is there already (`hotlap record`). kNotFound when it is not, kIo when it may not be seen.
 Result<RunInfo> describe_process(std::int32_t pid, std::int64_t interval_ns);

@@ -1,5 +1,6 @@
 """`hotlap record` attaches to what runs; `hotlap set` changes a live recording."""
 import json
+import resource
 import signal
 import subprocess
 
@@ -35,10 +36,42 @@ def test_the_machine_is_recorded_until_a_signal(home):
     assert home.run_json()["status"] == "finished"
 
 
+def test_what_is_set_for_run_holds_for_record_too(home):
+    home.home.mkdir(mode=0o700)
+    (home.home / "config.toml").write_text('interval = "50ms"\nname = "from the file"\nprice = 2.5\nquiet = true\n')
+    job = subprocess.Popen(["sleep", "1000"])
+    recording = subprocess.Popen([HOTLAP, "record", "--pid", str(job.pid), "--name", "by hand"], env=home.environment,
+                                 stderr=subprocess.PIPE)
+    wait_for(home.recordings, "its file")
+    job.kill()
+    job.wait()
+    assert recording.wait(GIVE_UP_S) == 0
+    assert recording.stderr.read() == b""
+    info = home.run_json()
+    assert (info["interval_ns"], info["name"]) == ("50000000", "by hand")
+    assert (info["price"]["per_hour"], info["price"]["source"]) == (2.5, "configuration")
+
+
+def test_a_recording_that_cannot_be_made_is_no_running_one(home):
+    """No file may have more than 2 KiB here: enough for run.json, not for a recording."""
+    job = subprocess.Popen(["sleep", "1000"])
+    done = subprocess.run([HOTLAP, "record", "--pid", str(job.pid)], env=home.environment, stderr=subprocess.PIPE,
+                          text=True, check=False, timeout=GIVE_UP_S,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)))
+    assert done.returncode == 1
+    assert "cannot make the recording" in done.stderr
+    assert home.run_json()["status"] == "unknown"
+    assert home.run_json()["end_wall_ns"] is not None
+    job.kill()
+    job.wait()
+
+
 @pytest.mark.parametrize("words, code, line", [
     (["record"], 2, "give either --pid P or --host"),
     (["record", "--pid", "1", "--host"], 2, "give either --pid P or --host"),
     (["record", "--pid", "4194303"], 1, "there is no process 4194303"),
+    (["record", "--pid", "1", "--price", "0"], 2, "--price 0 is out of range"),
+    (["record", "--pid", "1", "--price", "1", "--instance", "g5.2xlarge"], 2, "exclude each other"),
     (["set", "last"], 2, "nothing to set: give --interval"),
     (["set", "last", "--interval", "1ms"], 2, "--interval"),
 ])

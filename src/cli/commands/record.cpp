@@ -1,15 +1,14 @@
 // Record what already runs: a process tree, or the machine.
-#include <signal.h>
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
+#include <filesystem>
 #include <ostream>
 
+#include "base/clock.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "record/recorder.h"
+#include "cli/options.h"
+#include "record/identity.h"
 #include "record/recorder_process.h"
 #include "record/run_plan.h"
 #include "store/home.h"
@@ -17,35 +16,37 @@
 namespace hotlap {
 namespace {
 
-constexpr std::array kFlags{
-    FlagSpec{.name = "--pid",
-             .type = FlagType::kInteger,
-             .placeholder = "P",
-             .help = "a process and its children",
-             .min = 1,
-             .max = 4194304},
-    FlagSpec{.name = "--host", .help = "the machine alone"},
-    FlagSpec{.name = "--name", .type = FlagType::kText, .placeholder = "NAME", .help = "name of the run"},
-    FlagSpec{.name = "--interval",
-             .type = FlagType::kDuration,
-             .placeholder = "500ms",
-             .help = "between samples",
-             .min = static_cast<double>(kIntervalNsMin),
-             .max = static_cast<double>(kIntervalNsMax)},
-    FlagSpec{.name = "--price",
-             .type = FlagType::kNumber,
-             .placeholder = "USD/H",
-             .help = "what the machine costs per hour",
-             .min = 0,
-             .max = 1e6},
-    FlagSpec{.name = "--quiet", .help = "print nothing"}};
+constexpr std::array kFlags{FlagSpec{.name = "--pid",
+                                     .type = FlagType::kInteger,
+                                     .placeholder = "P",
+                                     .help = "a process and its children",
+                                     .min = 1,
+                                     .max = 4194304},
+                            FlagSpec{.name = "--host", .help = "the machine alone"},
+                            kNameFlag,
+                            kIntervalFlag,
+                            kPriceFlag,
+                            kInstanceFlag,
+                            kConfigFlag,
+                            kQuietFlag};
+
+// Nobody else would: a run that says "running" and is not.
+void note_failure(RunFolder& folder) {
+  folder.reload().ok();
+  RunInfo info = folder.info();
+  info.status = RunStatus::kUnknown;
+  info.end_wall_ns = system_clock().read().wall_ns;
+  folder.update(info).ok();
+}
 
 Result<int> run(const Args& args, Streams& streams) {
   const auto pid = args.integer("--pid");
   if (pid.has_value() == args.has("--host")) {
     return Error{ErrorCode::kInvalidInput, "give either --pid P or --host"};
   }
-  const std::int64_t interval_ns = args.duration_ns("--interval").value_or(kIntervalNsDefault);
+  HOTLAP_TRY_ASSIGN(const Config config, config_of(args));
+  HOTLAP_TRY_ASSIGN(const RunOptions options, run_options(args, config));
+  const std::int64_t interval_ns = options.interval_ns;
   RunInfo info;
   if (pid) {
     HOTLAP_TRY_ASSIGN(info, describe_process(static_cast<std::int32_t>(*pid), interval_ns));
@@ -53,12 +54,11 @@ Result<int> run(const Args& args, Streams& streams) {
     info = describe_run({}, interval_ns);
     info.name = "host";
   }
-  if (const auto name = args.text("--name")) info.name = *name;
-  if (const auto price = args.number("--price")) info.price = Price{.per_hour = *price, .source = "--price"};
+  take_options(options, info);
   HOTLAP_TRY_ASSIGN(const std::filesystem::path home, hotlap_home());
-  HOTLAP_TRY_ASSIGN(const RunFolder folder, RunFolder::create(home, info));
+  HOTLAP_TRY_ASSIGN(RunFolder folder, RunFolder::create(home, info));
   remember_node_name(system_host(), home);
-  const bool is_quiet = args.has("--quiet");
+  const bool is_quiet = options.is_quiet;
   if (!is_quiet) {
     streams.err << format("hotlap: recording {} as {}; Ctrl-C ends it\n",
                           pid ? format("process {} ({})", *pid, strip_control(info.name)) : "this machine", info.id);
@@ -68,9 +68,13 @@ Result<int> run(const Args& args, Streams& streams) {
   task.job_pid = info.job_pid;
   task.interval_ns = interval_ns;
   task.ends_by_signal = true;
-  HOTLAP_TRY_ASSIGN(const RecorderReport report, record_until_end(task));
-  if (!is_quiet && !report.note.empty()) streams.err << format("hotlap: {}\n", strip_control(report.note));
-  if (!is_quiet) streams.err << format("hotlap: recorded {}\n", report.folder.native());
+  const Result<RecorderReport> report = record_until_end(task);
+  if (!report.ok()) {
+    note_failure(folder);
+    return Error(report.error());
+  }
+  if (!is_quiet && !report->note.empty()) streams.err << format("hotlap: {}\n", strip_control(report->note));
+  if (!is_quiet) streams.err << format("hotlap: recorded {}\n", report->folder.native());
   return int{kExitSuccess};
 }
 

@@ -6,30 +6,16 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/options.h"
-#include "record/recorder.h"
 #include "record/supervisor.h"
 
 namespace hotlap {
 namespace {
 
 constexpr std::array kFlags{
-    FlagSpec{.name = "--name",
-             .type = FlagType::kText,
-             .placeholder = "NAME",
-             .help = "name of the run; default: the script's"},
-    FlagSpec{.name = "--interval",
-             .type = FlagType::kDuration,
-             .placeholder = "500ms",
-             .help = "between samples",
-             .min = static_cast<double>(kIntervalNsMin),
-             .max = static_cast<double>(kIntervalNsMax)},
-    FlagSpec{.name = "--price",
-             .type = FlagType::kNumber,
-             .placeholder = "USD/H",
-             .help = "what the machine costs per hour",
-             .min = 1e-4,
-             .max = 1e5},
-    FlagSpec{.name = "--instance", .type = FlagType::kText, .placeholder = "TYPE", .help = "type of the machine"},
+    kNameFlag,
+    kIntervalFlag,
+    kPriceFlag,
+    kInstanceFlag,
     FlagSpec{
         .name = "--grace",
         .type = FlagType::kDuration,
@@ -46,7 +32,7 @@ constexpr std::array kFlags{
     FlagSpec{.name = "--run-id", .type = FlagType::kText, .placeholder = "ID", .help = "noted with the run"},
     kConfigFlag,
     FlagSpec{.name = "--no-hook", .help = "record the machine only, nothing inside Python"},
-    FlagSpec{.name = "--quiet", .help = "print nothing"}};
+    kQuietFlag};
 constexpr std::array kPositionals{
     PositionalSpec{.name = "COMMAND", .help = "the job's own command line", .is_required = true, .takes_rest = true}};
 
@@ -54,6 +40,7 @@ Result<int> run(const Args& args, Streams&) {
   HOTLAP_TRY_ASSIGN(const Config config, config_of(args));
   HOTLAP_TRY_ASSIGN(RunOptions options, run_options(args, config));
   options.command = args.positional("COMMAND");
+  options.wants_hook &= !args.has("--no-hook");
   if (const auto file = args.text("--config")) {
     std::error_code unknown;
     options.watcher_words = {"--config", std::filesystem::absolute(*file, unknown).string()};
