@@ -1,5 +1,6 @@
 #include "collect/process_files.h"
 
+#include "base/format.h"
 #include "collect/scan.h"
 
 namespace hotlap {
@@ -40,14 +41,22 @@ std::optional<ProcessStat> parse_process_stat(std::string_view text) {
   ProcessStat stat;
   stat.state = state_from(cursor.word());
   std::uint64_t unused = 0;
-  skip_words(cursor, 6);  // ppid pgrp session tty tpgid flags
-  bool ok = cursor.number(unused) && cursor.number(unused) && cursor.number(stat.major_faults) &&
-            cursor.number(unused) && cursor.number(stat.user_ticks) && cursor.number(stat.system_ticks);
+  std::uint64_t parent = 0;
+  bool ok = cursor.number(parent);
+  stat.parent_pid = static_cast<std::int32_t>(parent);
+  skip_words(cursor, 5);  // pgrp session tty tpgid flags
+  ok = ok && cursor.number(unused) && cursor.number(unused) && cursor.number(stat.major_faults) &&
+       cursor.number(unused) && cursor.number(stat.user_ticks) && cursor.number(stat.system_ticks);
   skip_words(cursor, 4);  // cutime cstime priority nice: may be negative
   ok = ok && cursor.number(stat.threads);
   skip_words(cursor, 1);  // itrealvalue
   ok = ok && cursor.number(stat.start_ticks) && cursor.number(unused) && cursor.number(stat.rss_pages);
   return ok ? std::optional(stat) : std::nullopt;
+}
+
+std::optional<ProcessStat> read_process_stat(const Host& host, std::int32_t pid) {
+  const Result<std::string> text = host.read_text(format("/proc/{}/stat", pid));
+  return text.ok() ? parse_process_stat(*text) : std::nullopt;
 }
 
 std::optional<ProcessIo> parse_process_io(std::string_view text) {

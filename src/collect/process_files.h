@@ -4,6 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/host.h"
+
 namespace hotlap {
 
 // Stored: append only.
@@ -20,6 +22,7 @@ enum class ProcessState : std::uint8_t {
 
 struct ProcessStat {
   ProcessState state = ProcessState::kUnknown;
+  std::int32_t parent_pid = 0;
   std::uint64_t major_faults = 0;
   std::uint64_t user_ticks = 0;
   std::uint64_t system_ticks = 0;
@@ -29,6 +32,8 @@ struct ProcessStat {
 };
 // /proc/PID/stat. The name in it may hold anything, brackets, blanks and line ends too.
 std::optional<ProcessStat> parse_process_stat(std::string_view text);
+// Nothing when there is no such process, or it may not be seen.
+std::optional<ProcessStat> read_process_stat(const Host& host, std::int32_t pid);
 
 struct ProcessIo {
   std::uint64_t read_chars = 0;

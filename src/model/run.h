@@ -42,6 +42,9 @@ struct RunInfo {
   std::optional<std::int32_t> exit_code;  // of the job
   std::optional<std::int32_t> exit_signal;
   std::int32_t job_pid = 0;
+  // With these the pid means one process for ever: numbers are used again, most of all after a new start of the machine.
+  std::optional<std::int64_t> job_start_ticks;  // /proc/PID/stat field 22
+  std::string boot_id;                          // empty: not known
   std::int32_t attempt = 1;
   std::map<std::string, std::string> join_keys;    // blueprint 6
   std::map<std::string, std::string> environment;  // by allow-list

@@ -1,17 +1,19 @@
 #include "record/identity.h"
 
+#include <signal.h>
 #include <sys/random.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <filesystem>
 #include <optional>
 
 #include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
-#include "model/run.h"
+#include "collect/process_files.h"
 #include "store/home.h"
 
 namespace hotlap {
@@ -119,6 +121,23 @@ void remember_node_name(const Host& host, const fs::path& home) {
 
 std::string boot_id(const Host& host) {
   return std::string(trim(host.read_text("/proc/sys/kernel/random/boot_id").value_or(std::string())));
+}
+
+void note_job(const Host& host, std::int32_t pid, RunInfo& info) {
+  info.job_pid = pid;
+  info.boot_id = boot_id(host);
+  info.job_start_ticks.reset();
+  if (const auto stat = read_process_stat(host, pid))
+    info.job_start_ticks = static_cast<std::int64_t>(stat->start_ticks);
+}
+
+bool is_job_alive(const Host& host, const RunInfo& info) {
+  if (info.job_pid <= 0 || (!info.boot_id.empty() && info.boot_id != boot_id(host))) return false;
+  const std::optional<ProcessStat> stat = read_process_stat(host, info.job_pid);
+  // Another user's may be hidden from us.
+  if (!stat) return ::kill(info.job_pid, 0) == 0 || errno == EPERM;
+  return stat->state != ProcessState::kZombie &&
+         (!info.job_start_ticks || stat->start_ticks == static_cast<std::uint64_t>(*info.job_start_ticks));
 }
 
 std::map<std::string, std::string> host_facts(const Host& host) {

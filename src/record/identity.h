@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/host.h"
+#include "model/run.h"
 
 namespace hotlap {
 
@@ -26,6 +28,11 @@ std::string node_name(const Host& host);
 // network file system, where several nodes may share the home. Thread: any; an error costs the file only.
 void remember_node_name(const Host& host, const std::filesystem::path& home);
 std::string boot_id(const Host& host);
+
+// Notes `pid` as the run's job.
+void note_job(const Host& host, std::int32_t pid, RunInfo& info);
+// Whether the job of a run of this node still lives: that very process, not another of the same number.
+bool is_job_alive(const Host& host, const RunInfo& info);
 // cpu.model, cpu.count, memory.bytes, kernel: what a reader wants to know of the machine.
 std::map<std::string, std::string> host_facts(const Host& host);
 

@@ -29,27 +29,13 @@ bool contains_entry(std::string_view environment, std::string_view entry) {
   return false;
 }
 
+bool has_ended(const ProcessStat& stat) { return stat.state == ProcessState::kZombie; }
+
 }  // namespace
 
 JobTree::JobTree(const Host& host, const Clock& clock, JobTreeOptions options)
     : host_(host), clock_(clock), options_(std::move(options)) {
   own_exe_ = host_.read_link("/proc/self/exe").value_or(std::string());
-}
-
-bool JobTree::read_stat(std::int32_t pid, Stat& stat) const {
-  const Result<std::string> text = host_.read_text(format("/proc/{}/stat", pid));
-  if (!text.ok()) return false;
-  // "812 (name with ) and spaces) S 1 …": the name ends at the last parenthesis.
-  const std::size_t close = text->rfind(')');
-  if (close == std::string::npos) return false;
-  std::string_view rest = std::string_view(*text).substr(close + 1);
-  const std::string_view state = next_word(rest);
-  const auto parent = parse_i64(next_word(rest));
-  for (int field = 5; field < 22; ++field) next_word(rest);
-  const auto ticks = parse_u64(next_word(rest));
-  if (!parent || !ticks) return false;
-  stat = {static_cast<std::int32_t>(*parent), *ticks, state == "Z" || state == "X"};
-  return true;
 }
 
 std::int64_t JobTree::mono_of_ticks(std::uint64_t start_ticks) const {
@@ -105,10 +91,8 @@ void JobTree::update(std::int64_t t_ns, Batch& out) {
 // small read in place of a listing of /proc.
 bool JobTree::has_changed() {
   if (!load_.is_open()) load_ = KeptFile::open(host_, "/proc/loadavg").value_or(KeptFile());
-  if (!load_.is_open()) return true;
-  const Result<std::string_view> text = load_.read_record();
-  if (!text.ok()) return true;
-  std::string_view rest = *text;
+  std::string_view rest;
+  if (load_.is_open()) rest = load_.read_record().value_or(std::string_view());
   for (int average = 0; average < 3; ++average) next_word(rest);
   const std::string_view tasks = next_word(rest);
   const std::size_t slash = tasks.find('/');
@@ -118,6 +102,15 @@ bool JobTree::has_changed() {
   tasks_total_ = total;
   last_pid_ = last_pid;
   return !is_same;
+}
+
+// Whether `pid` may have become another process's since the last scan. The kernel gives numbers in a circle: only those
+// up to the last one can have. (A whole turn between two scans would not be seen.)
+bool JobTree::is_given_anew(std::int32_t pid) const {
+  if (scanned_to_ == 0 || last_pid_ == 0) return true;
+  const auto number = static_cast<std::uint64_t>(pid);
+  return scanned_to_ <= last_pid_ ? number > scanned_to_ && number <= last_pid_
+                                  : number > scanned_to_ || number <= last_pid_;
 }
 
 void JobTree::scan(std::int64_t t_ns, Batch& out) {
@@ -130,10 +123,10 @@ void JobTree::scan(std::int64_t t_ns, Batch& out) {
   std::sort(pids.begin(), pids.end());
 
   for (auto node = live_.begin(); node != live_.end();) {
-    Stat stat;
-    const bool is_there =
-        std::binary_search(pids.begin(), pids.end(), node->first) && !(read_stat(node->first, stat) && stat.is_zombie);
-    if (is_there) {
+    const bool is_listed = std::binary_search(pids.begin(), pids.end(), node->first);
+    const auto stat = is_listed ? read_process_stat(host_, node->first) : std::nullopt;
+    const bool is_another = stat && stat->start_ticks != node->second.start_ticks;  // the number is used again
+    if (is_listed && !is_another && !(stat && has_ended(*stat))) {
       if (!node->second.is_settled && t_ns - node->second.found_ns >= kSettleNs) settle(node->second, out);
       must_scan_ |= !node->second.is_settled;
       ++node;
@@ -144,8 +137,10 @@ void JobTree::scan(std::int64_t t_ns, Batch& out) {
   }
   std::vector<std::int32_t> unknown;
   for (const std::int32_t pid : pids) {
-    if (!live_.contains(pid) && !std::binary_search(foreign_.begin(), foreign_.end(), pid)) unknown.push_back(pid);
+    const bool is_foreign = std::binary_search(foreign_.begin(), foreign_.end(), pid) && !is_given_anew(pid);
+    if (!live_.contains(pid) && !is_foreign) unknown.push_back(pid);
   }
+  scanned_to_ = last_pid_;
   look_at_new(unknown, t_ns, out);
   std::erase_if(pids, [this](std::int32_t pid) { return live_.contains(pid); });
   foreign_ = std::move(pids);
@@ -154,12 +149,12 @@ void JobTree::scan(std::int64_t t_ns, Batch& out) {
 
 void JobTree::look_at_new(const std::vector<std::int32_t>& pids, std::int64_t t_ns, Batch& out) {
   // A child may have a smaller number than its parent (numbers wrap): repeat until nothing more is found.
-  std::vector<std::pair<std::int32_t, Stat>> rest;
+  std::vector<std::pair<std::int32_t, ProcessStat>> rest;
   for (const std::int32_t pid : pids) {
-    Stat stat;
-    if (read_stat(pid, stat) && !stat.is_zombie) rest.emplace_back(pid, stat);
+    const auto stat = read_process_stat(host_, pid);
+    if (stat && !has_ended(*stat)) rest.emplace_back(pid, *stat);
   }
-  const auto belongs = [&](std::int32_t pid, const Stat& stat) {
+  const auto belongs = [&](std::int32_t pid, const ProcessStat& stat) {
     if (pid == options_.root_pid || live_.contains(stat.parent_pid)) return true;
     return options_.supervisor_pid != 0 && stat.parent_pid == options_.supervisor_pid && !is_ours(pid);
   };
@@ -184,7 +179,7 @@ void JobTree::look_at_new(const std::vector<std::int32_t>& pids, std::int64_t t_
   take_descendants();
 }
 
-JobTree::Node* JobTree::add(std::int32_t pid, const Stat& stat, std::int64_t t_ns, Batch& out) {
+JobTree::Node* JobTree::add(std::int32_t pid, const ProcessStat& stat, std::int64_t t_ns, Batch& out) {
   if (live_.size() >= options_.processes_max) {
     out.losses.push_back({"record.processes_refused", 1});
     return nullptr;
@@ -216,8 +211,8 @@ JobTree::Node* JobTree::find_or_add(std::int32_t pid, std::uint64_t start_ticks,
     end(found->second, t_ns, "unknown", out);  // the number is used again
     live_.erase(found);
   }
-  Stat stat;
-  if (!read_stat(pid, stat) || stat.start_ticks != start_ticks) stat = {.start_ticks = start_ticks};  // it has ended
+  ProcessStat stat = read_process_stat(host_, pid).value_or(ProcessStat{});
+  if (stat.start_ticks != start_ticks) stat = {.start_ticks = start_ticks};  // it has ended
   Node* node = add(pid, stat, t_ns, out);
   must_scan_ = true;
   rebuild_view();
@@ -364,8 +359,8 @@ std::string JobTree::absent_reason(std::int32_t pid, const ProcessInfo& info) co
 bool JobTree::is_alive(std::int32_t pid, std::uint64_t start_ticks) const {
   const auto found = live_.find(pid);
   if (found != live_.end() && found->second.start_ticks != start_ticks) return false;
-  Stat stat;  // asked anew: one that has ended but was not waited for is still listed
-  return read_stat(pid, stat) && stat.start_ticks == start_ticks && !stat.is_zombie;
+  const auto stat = read_process_stat(host_, pid);  // anew: one that has ended but was not waited for is still listed
+  return stat && stat->start_ticks == start_ticks && !has_ended(*stat);
 }
 
 std::string_view JobTree::label_of(std::uint32_t slot) const {
@@ -383,7 +378,7 @@ void JobTree::finish(std::int64_t t_ns, std::string_view main_exit, Batch& out) 
   for (auto& [pid, node] : live_) {
     if (pid == options_.root_pid) {
       end(node, t_ns, main_exit, out);
-    } else if (Stat stat; !read_stat(pid, stat) || stat.is_zombie || stat.start_ticks != node.start_ticks) {
+    } else if (!is_alive(pid, node.start_ticks)) {
       end(node, t_ns, "unknown", out);
     }
   }

@@ -15,6 +15,7 @@
 #include "base/host.h"
 #include "base/thread.h"
 #include "collect/collector.h"
+#include "collect/process_files.h"
 #include "model/process.h"
 #include "record/batch.h"
 
@@ -74,23 +75,17 @@ class JobTree {
     bool is_python = false;
     bool has_place = false;  // role told by a ring
   };
-  struct Stat {
-    std::int32_t parent_pid = 0;
-    std::uint64_t start_ticks = 0;
-    bool is_zombie = false;
-  };
-
   bool has_changed();
+  bool is_given_anew(std::int32_t pid) const;
   void scan(std::int64_t t_ns, Batch& out);
   void look_at_new(const std::vector<std::int32_t>& pids, std::int64_t t_ns, Batch& out);
   void settle(Node& node, Batch& out);
   bool has_marker(std::int32_t pid) const;
   bool is_ours(std::int32_t pid) const;
-  bool read_stat(std::int32_t pid, Stat& stat) const;
   std::int32_t innermost_pid(std::int32_t pid) const;
   void read_command(Node& node) const;
   std::string absent_reason(std::int32_t pid, const ProcessInfo& info) const;
-  Node* add(std::int32_t pid, const Stat& stat, std::int64_t t_ns, Batch& out);
+  Node* add(std::int32_t pid, const ProcessStat& stat, std::int64_t t_ns, Batch& out);
   Node* find_or_add(std::int32_t pid, std::uint64_t start_ticks, std::int64_t t_ns, Batch& out);
   std::string free_label(const std::string& wanted) const;
   void assign_slot(Node& node, const std::string& wanted, std::int64_t t_ns, Batch& out);
@@ -103,6 +98,7 @@ class JobTree {
   JobTreeOptions options_;
   std::map<std::int32_t, Node> live_;
   std::vector<std::int32_t> foreign_;                                // sorted: seen, not of the job
+  std::uint64_t scanned_to_ = 0;                                     // last_pid_ at the last scan
   std::map<std::string, std::uint32_t, std::less<>> slot_of_label_;  // for ever: a slot outlives its process
   std::vector<std::string> label_of_slot_{std::string()};
   std::set<std::string, std::less<>> labels_in_use_;
@@ -111,8 +107,8 @@ class JobTree {
   std::int64_t next_look_ns_ = INT64_MIN;  // for a pid of another namespace
   KeptFile load_;
   std::uint64_t tasks_total_ = 0;
-  std::uint64_t last_pid_ = 0;
-  bool must_scan_ = true;  // a young process has to be looked at again
+  std::uint64_t last_pid_ = 0;  // that the kernel gave to a process; 0: not known
+  bool must_scan_ = true;       // a young process has to be looked at again
   std::string own_exe_;
   ThreadChecker thread_;
 };

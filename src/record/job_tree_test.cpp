@@ -60,11 +60,11 @@ class JobTreeTest : public testing::Test {
   void TearDown() override { fs::remove_all(root_); }
 
   void make(int pid, int parent, std::string_view name, std::string command, std::string_view exe = "/usr/bin/x",
-            std::string_view environment = "A=1") {
+            std::string_view environment = "A=1", std::uint64_t ticks = kTicks) {
     const fs::path folder = root_ / "proc" / std::to_string(pid);
     std::string fields = format("{} ({}) S {}", pid, name, parent);
     for (int field = 5; field < 22; ++field) fields += " 0";
-    write_file(folder / "stat", format("{} {} 0 0\n", fields, kTicks));
+    write_file(folder / "stat", format("{} {} 0 0\n", fields, ticks));
     for (char& c : command) c = c == ' ' ? '\0' : c;
     write_file(folder / "cmdline", command + '\0');
     write_file(folder / "environ", std::string(environment) + '\0');
@@ -187,6 +187,40 @@ TEST_F(JobTreeTest, APidThatIsUsedAgainIsAnotherProcess) {
                   batch);
   EXPECT_EQ(labels(), (Labels{"100 main", "101 loader 4"}));
   EXPECT_FALSE(tree_->is_alive(101, kTicks));
+}
+
+TEST_F(JobTreeTest, APidThatIsUsedAgainBetweenTwoScansIsAnotherProcess) {
+  make(101, 100, "child", "theirs");
+  make(102, 100, "child", "theirs too");
+  make(103, 1, "foreign", "nobody's");
+  write_file(root_ / "proc/loadavg", "0.1 0.1 0.1 1/6 103\n");
+  scan();
+  EXPECT_EQ(labels(), (Labels{"100 main", "101 other 1", "102 other 2"}));
+  make(101, 1, "foreign", "not theirs", "/usr/bin/x", "A=1", kTicks + 1);
+  make(102, 100, "child", "theirs again", "/usr/bin/x", "A=1", kTicks + 1);
+  make(103, 100, "child", "theirs now", "/usr/bin/x", "A=1", kTicks + 1);
+  write_file(root_ / "proc/loadavg", "0.1 0.1 0.1 1/6 110\n");  // a whole turn of the numbers: not to be seen
+  EXPECT_EQ(scan().processes.size(), 3U);                       // the ends of two, and one that is new
+  EXPECT_EQ(labels(), (Labels{"100 main", "102 other 1"}));
+}
+
+TEST_F(JobTreeTest, AForeignPidThatTheKernelHasGivenAnewIsLookedAtAgain) {
+  struct Turn {
+    int before, after;
+    bool is_seen;
+  };
+  for (const Turn turn : {Turn{102, 103, true}, Turn{102, 120, true}, Turn{4'000, 103, true}, Turn{4'000, 102, false},
+                          Turn{103, 120, false}, Turn{50, 102, false}}) {
+    SetUp();
+    make(103, 1, "foreign", "nobody's");
+    write_file(root_ / "proc/loadavg", format("0.1 0.1 0.1 1/4 {}\n", turn.before));
+    scan();
+    EXPECT_EQ(labels(), Labels{"100 main"});
+    make(103, 100, "child", "theirs", "/usr/bin/x", "A=1", kTicks + 1);
+    write_file(root_ / "proc/loadavg", format("0.1 0.1 0.1 1/5 {}\n", turn.after));
+    scan();
+    EXPECT_EQ(labels().size(), turn.is_seen ? 2U : 1U) << turn.before << " " << turn.after;
+  }
 }
 
 TEST_F(JobTreeTest, SaysWhyAPythonProcessHasNoHook) {

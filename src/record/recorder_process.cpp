@@ -86,6 +86,8 @@ class RecorderProcess {
   int signal_fd_ = -1;
   int control_fd_ = -1;
   int job_fd_ = -1;
+  bool looks_at_job_ = false;  // at intervals: Linux before 5.3 gives no descriptor that tells its end
+  RunInfo looked_at_;          // which job that is
   int channel_fd_ = -1;
   JobEnd end_;
   bool is_over_ = false;
@@ -118,11 +120,15 @@ Result<void> RecorderProcess::open_signals() {
 void RecorderProcess::watch_job(std::int32_t pid) {
   if (pid == 0 || job_fd_ >= 0) return;
   job_fd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  if (job_fd_ < 0 && errno == ESRCH && channel_fd_ < 0) is_over_ = true;
+  looks_at_job_ = job_fd_ < 0 && errno != ESRCH;
+  note_job(system_host(), pid, looked_at_);
+  if (job_fd_ < 0 && !looks_at_job_ && channel_fd_ < 0) is_over_ = true;
   recorder_->set_root(pid);
   RunInfo info = folder_.info();
   if (info.job_pid == pid) return;
   info.job_pid = pid;
+  info.job_start_ticks = looked_at_.job_start_ticks;
+  info.boot_id = looked_at_.boot_id;
   folder_.update(info).ok();
 }
 

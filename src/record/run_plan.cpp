@@ -96,7 +96,7 @@ Result<RunInfo> describe_process(std::int32_t pid, std::int64_t interval_ns) {
   for (const std::string_view word : split(*words, '\0')) command.emplace_back(word);
   while (!command.empty() && command.back().empty()) command.pop_back();
   RunInfo info = describe_run(command, interval_ns);
-  info.job_pid = pid;
+  note_job(host, pid, info);
   Result<std::string> folder = host.read_link(format("/proc/{}/cwd", pid));
   if (folder.ok()) {
     info.working_directory = *folder;

@@ -116,7 +116,7 @@ int Supervisor::start_job() {
   if (!options_.upload) ::dup2(null_fd, STDIN_FILENO);
   if (!options_.upload) ::dup2(null_fd, STDOUT_FILENO);
   ::close(null_fd);
-  plan_.info.job_pid = job_;
+  note_job(system_host(), job_, plan_.info);
   companions_.job_started(job_);
   return 0;
 }

@@ -50,6 +50,8 @@ TEST_F(RunFolderTest, JsonRoundTrip) {
   run.exit_code = 3;
   run.exit_signal = 9;
   run.job_pid = 12;
+  run.job_start_ticks = 4'711;
+  run.boot_id = "b";
   run.attempt = 2;
   run.join_keys = {{"run_id", "a"}};
   run.environment = {{"OMP_NUM_THREADS", "4"}};

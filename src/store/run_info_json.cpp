@@ -74,6 +74,8 @@ std::string run_info_to_json(const RunInfo& info) {
   out.key("exit_signal");
   info.exit_signal ? out.value(*info.exit_signal) : out.null();
   out.field("job_pid", info.job_pid);
+  out.field("job_start_ticks", info.job_start_ticks);
+  out.field("boot_id", std::string_view(info.boot_id));
   out.field("attempt", info.attempt);
   if (!info.recording_folder.empty()) out.field("recording_folder", std::string_view(info.recording_folder));
   put_texts(out, "join_keys", info.join_keys);
@@ -117,6 +119,8 @@ Result<RunInfo> run_info_from_json(std::string_view json_untrusted) {
   info.exit_code = read_i32(root["exit_code"]);
   info.exit_signal = read_i32(root["exit_signal"]);
   info.job_pid = read_i32(root["job_pid"]).value_or(0);
+  info.job_start_ticks = root["job_start_ticks"].integer();
+  info.boot_id = root["boot_id"].text().value_or("");
   info.attempt = read_i32(root["attempt"]).value_or(1);
   info.recording_folder = root["recording_folder"].text().value_or("");
   info.join_keys = read_texts(root["join_keys"]);

@@ -1,10 +1,8 @@
 #include "view/run_document.h"
 
-#include <signal.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -22,8 +20,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t kVerdictBytesMax = std::size_t{16} << 20U;
 // The recorder commits once a second; a machine that swaps may take longer.
 constexpr std::int64_t kStillWrittenNs = 30 * kNsPerS;
-
-bool is_process_alive(std::int32_t pid) { return pid > 0 && (::kill(pid, 0) == 0 || errno == EPERM); }
 
 bool is_this_node(const RunInfo& info) { return node_name(system_host()) == info.node; }
 
@@ -83,7 +79,7 @@ void read_verdict(const fs::path& folder, RunSummary& out) {
 bool is_live_run(const RunFolder& folder, std::int64_t now_wall_ns) {
   const RunInfo& info = folder.info();
   if (info.status != RunStatus::kRunning) return false;
-  if (is_this_node(info) && is_process_alive(info.job_pid)) return true;
+  if (is_this_node(info) && is_job_alive(system_host(), info)) return true;
   const auto written = last_write_wall_ns(folder);
   return written && now_wall_ns - *written < std::max(kStillWrittenNs, 3 * info.interval_ns);
 }
