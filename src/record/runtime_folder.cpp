@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/format.h"
@@ -21,7 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kRunIdWaitNs = 200 * kNsPerMs;
+constexpr std::int64_t kTurnWaitNs = 500 * kNsPerMs;  // a turn takes less than one, but a node may have many ranks
+constexpr std::string_view kGoneSuffix = ".gone";
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread
@@ -51,6 +53,38 @@ Result<void> write_run_id(const fs::path& path, std::string_view run_id) {
   return {};
 }
 
+// Whoever makes, joins or deletes a folder of `home` has its turn first: what it finds then stays as it is. Held until it
+// goes out of scope; never waited for without end.
+class Turn {
+ public:
+  Turn(const fs::path& home, std::int64_t wait_ns) : fd_(::open(home.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    for (const std::int64_t until_ns = system_clock().mono_ns() + wait_ns;;) {
+      is_ours_ = fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
+      const std::int64_t now_ns = system_clock().mono_ns();
+      if (is_ours_ || fd_ < 0 || now_ns >= until_ns) return;
+      system_clock().sleep_until(now_ns + kNsPerMs, -1);
+    }
+  }
+  ~Turn() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  bool is_ours() const { return is_ours_; }
+
+ private:
+  int fd_;
+  bool is_ours_ = false;
+};
+
+// In one step, so that nobody finds half a folder; its content goes after the turn, which is short.
+fs::path put_away(const fs::path& folder) {
+  const fs::path gone = format("{}.{}{}", folder.native(), system_clock().mono_ns(), kGoneSuffix);
+  std::error_code failed;
+  fs::rename(folder, gone, failed);
+  return failed ? folder : gone;
+}
+
 }  // namespace
 
 Result<fs::path> runtime_home() {
@@ -66,6 +100,8 @@ Result<fs::path> runtime_home() {
 }
 
 Result<RuntimeFolder> RuntimeFolder::claim(const fs::path& home, std::string_view name, std::string_view run_id) {
+  const Turn turn(home, kTurnWaitNs);
+  if (!turn.is_ours()) return Error{ErrorCode::kIo, home.native() + ": another run holds it"};
   RuntimeFolder folder;
   folder.path_ = home / name;
   HOTLAP_TRY(make_own_folder(folder.path_));
@@ -73,25 +109,19 @@ Result<RuntimeFolder> RuntimeFolder::claim(const fs::path& home, std::string_vie
   folder.lock_fd_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (folder.lock_fd_ < 0) return errno_error(lock, errno);
   const fs::path id_file = folder.path_ / "run-id";
-  if (::flock(folder.lock_fd_, LOCK_EX | LOCK_NB) == 0) {
-    folder.leads_ = true;
+  folder.leads_ = ::flock(folder.lock_fd_, LOCK_EX | LOCK_NB) == 0;
+  if (folder.leads_) {
     folder.run_id_ = run_id;
-    ::unlink(id_file.c_str());
     HOTLAP_TRY(make_own_folder(folder.rings()));
     HOTLAP_TRY(write_run_id(id_file, run_id));
-    return folder;
-  }
-  // The leader writes its id a moment after it took the lock.
-  for (const std::int64_t until_ns = system_clock().mono_ns() + kRunIdWaitNs;;) {
-    std::string text = system_host().read_text(id_file.native()).value_or(std::string());
-    if (is_ulid(text)) {
-      folder.run_id_ = std::move(text);
-      return folder;
+  } else {
+    // Written in the turn in which its holder took the lock.
+    folder.run_id_ = system_host().read_text(id_file.native()).value_or(std::string());
+    if (!is_ulid(folder.run_id_)) {
+      return Error{ErrorCode::kNotFound, folder.path_.native() + ": its recorder told no run id"};
     }
-    const std::int64_t now_ns = system_clock().mono_ns();
-    if (now_ns >= until_ns) return Error{ErrorCode::kNotFound, folder.path_.native() + ": its recorder told no run id"};
-    system_clock().sleep_until(now_ns + kNsPerMs, -1);
   }
+  return folder;
 }
 
 RuntimeFolder::RuntimeFolder(RuntimeFolder&& other) noexcept
@@ -117,22 +147,31 @@ RuntimeFolder::~RuntimeFolder() {
 
 void RuntimeFolder::remove() {
   if (!leads_) return;
+  fs::path gone = path_;
+  if (const Turn turn(path_.parent_path(), kTurnWaitNs); turn.is_ours()) gone = put_away(path_);
   std::error_code ignored;
-  fs::remove_all(path_, ignored);
+  fs::remove_all(gone, ignored);
 }
 
 void sweep_runtime_home(const fs::path& home) {
-  for (const std::string& name : system_host().list(home.native()).value_or({})) {
-    if (!name.starts_with("run-") && !name.starts_with("job-")) continue;
-    const std::string lock = (home / name / "lock").native();
-    const int fd = ::open(lock.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) continue;
-    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) {
-      std::error_code ignored;
-      fs::remove_all(home / name, ignored);
+  std::vector<fs::path> gone;
+  {
+    const Turn turn(home, 0);
+    if (!turn.is_ours()) return;  // the next run does it
+    for (const std::string& name : system_host().list(home.native()).value_or({})) {
+      if (!name.starts_with("run-") && !name.starts_with("job-")) continue;
+      if (name.ends_with(kGoneSuffix)) {  // by one that was killed meanwhile
+        gone.push_back(home / name);
+        continue;
+      }
+      const int fd = ::open((home / name / "lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+      if (fd < 0) continue;
+      if (::flock(fd, LOCK_EX | LOCK_NB) == 0) gone.push_back(put_away(home / name));
+      ::close(fd);
     }
-    ::close(fd);
   }
+  std::error_code ignored;
+  for (const fs::path& folder : gone) fs::remove_all(folder, ignored);
 }
 
 }  // namespace hotlap

@@ -6,6 +6,8 @@
 //       lock     held (flock) by the supervisor and its recorder
 //       run-id   which run the lock's holder records
 //       rings/   HOTLAP_RING_DIR
+//
+// Folders are made, joined and deleted in turns: whoever holds the lock (flock) of hotlap-<uid>/ itself.
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -20,7 +22,7 @@ Result<std::filesystem::path> runtime_home();
 class RuntimeFolder {
  public:
   // Makes or joins <home>/<name>. Whoever gets the lock is the recorder of this node and leads; the others learn the
-  // run's id from it.
+  // run's id from it. kIo when it has to wait for its turn too long.
   static Result<RuntimeFolder> claim(const std::filesystem::path& home, std::string_view name, std::string_view run_id);
   RuntimeFolder(RuntimeFolder&& other) noexcept;
   RuntimeFolder& operator=(RuntimeFolder&& other) noexcept;
@@ -44,7 +46,7 @@ class RuntimeFolder {
   bool leads_ = false;
 };
 
-// Deletes the folders that nobody holds any more: their supervisor and recorder were both killed.
+// Deletes the folders that nobody holds any more: their supervisor and recorder were both killed. Waits for nobody.
 void sweep_runtime_home(const std::filesystem::path& home);
 
 }  // namespace hotlap
