@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -26,6 +27,7 @@
 #include "record/messages.h"
 #include "record/recorder.h"
 #include "store/home.h"
+#include "store/recording_reader.h"
 #include "store/recording_writer.h"
 
 namespace hotlap {
@@ -67,6 +69,7 @@ class RecorderProcess {
   Result<void> open_signals();
   void watch_job(std::int32_t pid);
   void say(std::string_view word, std::int64_t number, std::string text);
+  std::int64_t earlier_end_ns() const;
   void note_start();
   void loop();
   void take_message(const Message& message);
@@ -136,10 +139,23 @@ void RecorderProcess::say(std::string_view word, std::int64_t number, std::strin
   send_message(channel_fd_, {std::string(word), number, std::move(text)});
 }
 
+// Up to when the recorder before this one has recorded, by its file: it may have died up to a second after its last
+// commit, and been missed later still. This one's own file has nothing yet.
+std::int64_t RecorderProcess::earlier_end_ns() const {
+  std::int64_t end_ns = -1;
+  for (const fs::path& recording : folder_.recordings()) {
+    const Result<std::unique_ptr<RecordingReader>> reader = RecordingReader::open(recording);
+    if (!reader.ok()) continue;
+    const Result<TimeRange> extent = (*reader)->extent();
+    if (extent.ok() && extent->from_ns <= extent->to_ns) end_ns = std::max(end_ns, extent->to_ns);
+  }
+  return end_ns < 0 ? task_.gap_from_mono_ns : std::min(end_ns, task_.gap_from_mono_ns);
+}
+
 void RecorderProcess::note_start() {
   if (task_.gap_from_mono_ns < 0) return;
   const std::int64_t now_ns = system_clock().mono_ns();
-  recorder_->note({now_ns, EventKind::kRecorderGap, now_ns - task_.gap_from_mono_ns, {}});
+  recorder_->note({now_ns, EventKind::kRecorderGap, now_ns - earlier_end_ns(), {}});
   recorder_->count_loss("record.restarts", 1);
 }
 

@@ -79,11 +79,15 @@ def test_a_killed_recorder_is_started_again_and_the_gap_is_told(home):
     job = home.start("sh", "-c", JOB.replace("12", "30"), flags=["--interval", "50ms"], stdout=subprocess.PIPE,
                      stderr=subprocess.PIPE, text=True)
     first = wait_for(lambda: part_of(job.pid, "_recorder"), "the recorder")
-    wait_for(home.recordings, "its file")
+    wait_for(lambda: [r for r in (shown(home) or {}).get("recordings", []) if r["to_mono_ns"]], "something in its file")
     kill_quietly(first)
     second = wait_for(lambda: part_of(job.pid, "_recorder") not in (None, first) and part_of(job.pid, "_recorder"),
                       "another recorder")
     wait_for(lambda: "record.restarts" in json.dumps(shown(home)), "the gap in the second file")
+    before, after = shown(home)["recordings"]
+    (gap,) = [event for event in after["events"] if event["kind"] == "recorder_gap"]
+    # From the last that the first file has, not from when its recorder was missed.
+    assert int(gap["t_mono_ns"]) - int(gap["value"]) == int(before["to_mono_ns"])
     kill_quietly(second)
     out, err = job.communicate(timeout=GIVE_UP_S)
     assert (job.returncode, len(out.split())) == (3, 30)
