@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/format.h"
 #include "base/host.h"
 #include "base/json_reader.h"
 #include "base/json_writer.h"
@@ -123,6 +126,12 @@ TEST(Json, WritesAndReadsBack) {
   EXPECT_FALSE(JsonDocument::parse("{\"a\":").ok());
 }
 
+TEST(Json, NestingMayBeAsDeepAsTheTextIsLong) {
+  constexpr std::size_t kDepth = 1'000'000;
+  EXPECT_TRUE(JsonDocument::parse(std::string(kDepth, '[') + std::string(kDepth, ']')).ok());
+  EXPECT_FALSE(JsonDocument::parse(std::string(kDepth, '[')).ok());
+}
+
 TEST(Host, CpuTimeOfAProcessGrowsAndAnEndedOneIsNotFound) {
   const auto before = system_host().process_cpu_ns(::getpid());
   ASSERT_TRUE(before.ok()) << before.error().message;
@@ -162,6 +171,20 @@ TEST(Host, ReadsFilesAndSaysWhatIsMissing) {
   const auto absent = system_host().read_text("/proc/no-such-file");
   ASSERT_FALSE(absent.ok());
   EXPECT_EQ(absent.error().code, ErrorCode::kNotFound);
+}
+
+TEST(Host, TakesNoMoreOfAFileThanItIsAskedFor) {
+  const std::string path = (std::filesystem::temp_directory_path() / format("hotlap-host-{}", ::getpid())).string();
+  for (const std::size_t length : {0, 63, 64, 65, 4'095, 4'096, 4'097, 5'000, 8'192, 8'193}) {
+    std::ofstream(path) << std::string(length, 'x');
+    for (const std::size_t bytes_max : {64, 4'096, 5'000, 8'192}) {
+      const Result<std::string> text = system_host().read_text(path, bytes_max);
+      ASSERT_EQ(text.ok(), length <= bytes_max) << length << " of " << bytes_max;
+      if (text.ok()) EXPECT_EQ(text->size(), length);
+      if (!text.ok()) EXPECT_EQ(text.error().code, ErrorCode::kResourceLimit);
+    }
+  }
+  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -29,17 +29,15 @@ Result<std::size_t> read_whole(int fd, std::string& buffer, std::size_t bytes_ma
   if (buffer.size() < kFirstBufferBytes) buffer.resize(kFirstBufferBytes);
   std::size_t length = 0;
   for (;;) {
-    if (length == buffer.size()) {
-      if (length >= bytes_max) return Error{ErrorCode::kResourceLimit, name + ": larger than expected"};
-      buffer.resize(buffer.size() * 2);
-    }
+    if (length == buffer.size()) buffer.resize(buffer.size() * 2);
     const ssize_t n = ::pread(fd, buffer.data() + length, buffer.size() - length, static_cast<off_t>(length));
     if (n < 0) {
       if (errno == EINTR) continue;
       return errno_error(name, errno);
     }
-    if (n == 0) return length;
     length += static_cast<std::size_t>(n);
+    if (length > bytes_max) return Error{ErrorCode::kResourceLimit, name + ": larger than expected"};
+    if (n == 0) return length;
     const std::size_t room = kFirstBufferBytes - std::min(kFirstBufferBytes, static_cast<std::size_t>(n));
     if (line_bytes_max != kReadToEnd && length < buffer.size() && room >= line_bytes_max) return length;
   }

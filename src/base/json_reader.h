@@ -37,8 +37,9 @@ class JsonValue {
 
 class JsonDocument {
  public:
-  // kCorrupt with the byte offset when `json_untrusted` is not one JSON value; nesting is bounded. `takes_nan`: also
-  // NaN and Infinity, which Python writes and JSON does not have; number() then gives them.
+  // kCorrupt with the byte offset when `json_untrusted` is not one JSON value. Nested however deep: nothing here
+  // recurses, and memory is bounded by the text's length. `takes_nan`: also NaN and Infinity, which Python writes and
+  // JSON does not have; number() then gives them.
   static Result<JsonDocument> parse(std::string_view json_untrusted, bool takes_nan = false);
   JsonDocument(JsonDocument&&) noexcept;
   JsonDocument& operator=(JsonDocument&&) noexcept;
