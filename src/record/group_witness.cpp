@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 
 #include "base/host.h"
 #include "base/text.h"
+#include "record/spawn.h"
 
 namespace hotlap {
 namespace {
@@ -55,7 +55,7 @@ void take_own_name() {
   take_own_name();
   const int reports = ::dup2(reports_fd, 3) < 0 ? -1 : 3;
   const int job = job_fd >= 0 && ::dup2(job_fd, 4) >= 0 ? 4 : -1;
-  ::syscall(SYS_close_range, job >= 0 ? 5 : 4, ~0U, 0);
+  close_from(job >= 0 ? 5 : 4);
   for (int fd = 0; fd < 3; ++fd) ::close(fd);  // the job's output must not seem open because of us
   sigset_t all;
   ::sigfillset(&all);

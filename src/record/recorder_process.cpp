@@ -37,6 +37,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kRankWaitNs = 60 * kNsPerS;  // other ranks of the job on this node, after ours has ended
 constexpr std::int64_t kPollNs = 100 * kNsPerMs;
+constexpr int kJobLookMs = 500;
 constexpr std::int64_t kFirstCopyNs = 10 * kNsPerS;  // of a recording beside a network file system
 constexpr std::int64_t kCopierWaitNs = 5 * kNsPerS;  // for a copy that is under way at the end
 
@@ -68,6 +69,7 @@ class RecorderProcess {
   Result<std::unique_ptr<RecordingWriter>> open_recording();
   Result<void> open_signals();
   void watch_job(std::int32_t pid);
+  void note_job_end();
   void say(std::string_view word, std::int64_t number, std::string text);
   std::int64_t earlier_end_ns() const;
   void note_start();
@@ -121,7 +123,7 @@ Result<void> RecorderProcess::open_signals() {
 }
 
 void RecorderProcess::watch_job(std::int32_t pid) {
-  if (pid == 0 || job_fd_ >= 0) return;
+  if (pid == 0 || job_fd_ >= 0 || looks_at_job_) return;
   job_fd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   looks_at_job_ = job_fd_ < 0 && errno != ESRCH;
   note_job(system_host(), pid, looked_at_);
@@ -192,7 +194,7 @@ void RecorderProcess::loop() {
   while (!is_over_) {
     std::array<pollfd, 4> waited{pollfd{signal_fd_, POLLIN, 0}, pollfd{control_fd_, POLLIN, 0},
                                  pollfd{job_fd_, POLLIN, 0}, pollfd{channel_fd_, POLLIN, 0}};
-    if (::poll(waited.data(), waited.size(), -1) < 0 && errno != EINTR) break;
+    if (::poll(waited.data(), waited.size(), looks_at_job_ ? kJobLookMs : -1) < 0 && errno != EINTR) break;
     if ((waited[0].revents & POLLIN) != 0) take_signal();
     if ((waited[1].revents & POLLIN) != 0) take_control();
     if (waited[3].revents != 0) {
@@ -201,21 +203,25 @@ void RecorderProcess::loop() {
       if (is_closed) {
         // The supervisor is gone, whatever ended it: the job goes on, and so do we.
         ::close(std::exchange(channel_fd_, -1));
-        if (job_fd_ < 0) is_over_ = true;
+        if (job_fd_ < 0 && !looks_at_job_) is_over_ = true;
       }
     }
-    if ((waited[2].revents & POLLIN) != 0) {
-      ::close(std::exchange(job_fd_, -1));
-      if (job_end_wall_ns_ < 0) job_end_wall_ns_ = system_clock().read().wall_ns;
-      // The supervisor says when all is over (an upload may follow); without it nobody tells how the job ended.
-      if (channel_fd_ < 0) is_over_ = true;
-    }
+    const bool is_told = (waited[2].revents & POLLIN) != 0;
+    if (is_told || (looks_at_job_ && !is_job_alive(system_host(), looked_at_))) note_job_end();
   }
   // Started by the same launcher, recorded by us: other ranks of this node.
   const std::int64_t until_ns = system_clock().mono_ns() + kRankWaitNs;
   while (!end_.signal && recorder_->has_live_rank() && system_clock().mono_ns() < until_ns) {
     if (!system_clock().sleep_until(system_clock().mono_ns() + kPollNs, signal_fd_)) break;
   }
+}
+
+void RecorderProcess::note_job_end() {
+  if (job_fd_ >= 0) ::close(std::exchange(job_fd_, -1));
+  looks_at_job_ = false;
+  if (job_end_wall_ns_ < 0) job_end_wall_ns_ = system_clock().read().wall_ns;
+  // The supervisor says when all is over (an upload may follow); without it nobody tells how the job ended.
+  if (channel_fd_ < 0) is_over_ = true;
 }
 
 void RecorderProcess::take_message(const Message& message) {

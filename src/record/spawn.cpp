@@ -86,7 +86,7 @@ std::string why_not_started(const std::string& file, int error_number) {
                 ::access(interpreter.c_str(), F_OK) == 0 ? "cannot be executed" : "does not exist");
 }
 
-// Between fork and exec: nothing but system calls.
+// Between fork and exec, in a process that had one thread.
 [[noreturn]] void become_own(const OwnProcess& process, char* const* words, const InheritedSignals& signals,
                              pid_t parent) {
   ::setsid();
@@ -109,7 +109,7 @@ std::string why_not_started(const std::string& file, int error_number) {
   for (int i = 0; i < count; ++i) {
     if (::dup2(spares[static_cast<std::size_t>(i)], kFirstHandedFd + i) < 0) ::_exit(kNoDescriptors);
   }
-  ::syscall(SYS_close_range, kFirstHandedFd + count, ~0U, 0);
+  close_from(kFirstHandedFd + count);
   if (process.nice != 0) ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + process.nice);
   if (process.address_bytes_max != 0 && !kHasSanitizer) {
     const rlimit limit{process.address_bytes_max, process.address_bytes_max};
@@ -199,6 +199,14 @@ Result<pid_t> spawn_own(const OwnProcess& process, const InheritedSignals& signa
   if (pid < 0) return errno_error("cannot start a process", errno);
   if (pid == 0) become_own(process, word_pointers.data(), signals, parent);
   return pid;
+}
+
+void close_from(int first) {
+  if (::syscall(SYS_close_range, first, ~0U, 0) == 0) return;
+  // Linux before 5.9.
+  for (const std::string& name : system_host().list("/proc/self/fd").value_or({})) {
+    if (const auto fd = parse_i64(name); fd && *fd >= first) ::close(static_cast<int>(*fd));
+  }
 }
 
 std::vector<std::string> shell_command(const std::string& line) { return {"/bin/sh", "-c", line}; }

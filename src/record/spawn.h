@@ -51,6 +51,9 @@ struct OwnProcess {
 // nothing of the job's.
 Result<pid_t> spawn_own(const OwnProcess& process, const InheritedSignals& signals);
 
+// Closes `first` and every descriptor above it. One thread only.
+void close_from(int first);
+
 // The words of a line for /bin/sh.
 std::vector<std::string> shell_command(const std::string& line);
 
