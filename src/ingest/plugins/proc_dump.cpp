@@ -1,0 +1,394 @@
+// Copies of files below /proc, taken again and again into a text: "## t=<seconds>" stands before each. The collectors
+// read them as they read this machine's, so that they give the same metrics.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/memory_host.h"
+#include "base/text.h"
+#include "collect/registry.h"
+#include "ingest/importer.h"
+#include "ingest/lines.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::size_t kLineBytesMax = std::size_t{256} << 10;  // "intr" of a large machine
+constexpr std::size_t kDumpBytesMax = std::size_t{16} << 20;
+constexpr std::size_t kFilesMax = 64;
+constexpr std::int64_t kUnixTimeMinS = 1'000'000'000;  // 2001; smaller ones count from any moment
+
+// Collectors that read nothing but such files, and those whose presence makes them worth asking.
+struct Source {
+  std::string_view collector;
+  std::array<std::string_view, 4> files;
+};
+constexpr std::array kSources{
+    Source{"cpu", {"/proc/stat"}},
+    Source{"memory", {"/proc/meminfo"}},
+    Source{"disk", {"/proc/diskstats"}},
+    Source{"network", {"/proc/net/dev"}},
+    Source{"load", {"/proc/loadavg"}},
+    Source{"pressure", {"/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory", "/proc/pressure/irq"}},
+    Source{"nfs", {"/proc/self/mountstats"}},
+};
+constexpr std::array<std::string_view, 11> kPaths{"/proc/stat",         "/proc/meminfo",        "/proc/diskstats",
+                                                  "/proc/net/dev",      "/proc/loadavg",        "/proc/vmstat",
+                                                  "/proc/pressure/cpu", "/proc/pressure/io",    "/proc/pressure/memory",
+                                                  "/proc/pressure/irq", "/proc/self/mountstats"};
+constexpr std::string_view kPressure = "/proc/pressure/?";  // which of them is not told
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// "1700000000.25" as nanoseconds, exact.
+std::optional<std::int64_t> read_seconds(std::string_view text) {
+  const std::size_t dot = text.find('.');
+  const auto whole = parse_i64(text.substr(0, dot));
+  if (!whole || *whole < 0 || *whole > 9'000'000'000) return std::nullopt;
+  std::int64_t ns = *whole * kNsPerS;
+  if (dot == std::string_view::npos) return ns;
+  std::int64_t unit = kNsPerS / 10;
+  for (const char c : text.substr(dot + 1)) {
+    if (!is_digit(c)) return std::nullopt;
+    ns += unit * (c - '0');
+    unit /= 10;
+  }
+  return ns;
+}
+
+struct Header {
+  std::int64_t t_ns = 0;
+  std::string_view rest;  // what follows the time
+};
+
+// "## t=1700000000.25", also with one or three '#', also with a path behind it.
+std::optional<Header> read_header(std::string_view line) {
+  if (!line.starts_with('#')) return std::nullopt;
+  line = trim(line.substr(std::min(line.find_first_not_of('#'), line.size())));
+  if (!line.starts_with("t=")) return std::nullopt;
+  line.remove_prefix(2);
+  const std::size_t end = line.find_first_of(" \t,;");
+  const auto t_ns = read_seconds(line.substr(0, end));
+  if (!t_ns) return std::nullopt;
+  return Header{.t_ns = *t_ns, .rest = end == std::string_view::npos ? std::string_view{} : trim(line.substr(end))};
+}
+
+// The one of kPaths that `text` names: "/proc/net/dev", "proc/net/dev", "net/dev", "net_dev.txt".
+std::string_view path_named(std::string_view text) {
+  std::string name(trim(text));
+  if (name.ends_with(".txt")) name.resize(name.size() - 4);
+  if (name.starts_with("/")) name.erase(0, 1);
+  if (name.starts_with("proc/") || name.starts_with("proc_")) name.erase(0, 5);
+  for (const std::string_view path : kPaths) {
+    std::string known(path.substr(sizeof("/proc/") - 1));
+    if (name == known) return path;
+    std::ranges::replace(known, '/', '_');
+    if (name == known) return path;
+  }
+  return {};
+}
+
+// A line that says which file follows: "==> /proc/stat <==", "### /proc/stat", "/proc/stat:". Nothing: it is none.
+std::optional<std::string_view> read_marker(std::string_view line) {
+  std::string_view text = trim(line);
+  const bool is_marked = text.starts_with('#') || text.starts_with("==>") || text.starts_with("---");
+  if (!is_marked && !(text.starts_with("/proc/") && text.ends_with(':'))) return std::nullopt;
+  const std::size_t begin = text.find_first_not_of("#=>- ");
+  if (begin == std::string_view::npos) return std::nullopt;
+  text = text.substr(begin);
+  text = text.substr(0, text.find_last_not_of("<=:- ") + 1);
+  for (const std::string_view word : {"file:", "file=", "cat "}) {
+    if (text.starts_with(word)) text = trim(text.substr(word.size()));
+  }
+  const std::string_view path = path_named(text);
+  if (path.empty() && !text.starts_with("/proc/") && !text.starts_with("/sys/")) return std::nullopt;
+  return path;  // empty: a file that no collector reads
+}
+
+std::size_t leading_numbers(std::string_view line) {
+  std::size_t count = 0;
+  for (std::string_view word = next_word(line); !word.empty(); word = next_word(line)) {
+    if (!parse_u64(word)) break;
+    ++count;
+  }
+  return count;
+}
+
+// The file that a line looks like being of; empty: none that is known.
+std::string_view path_of_line(std::string_view line) {
+  std::string_view rest = line;
+  const std::string_view first = next_word(rest);
+  const auto begins = [&](std::initializer_list<std::string_view> words) {
+    return std::ranges::find(words, first) != words.end();
+  };
+  if (first.starts_with("cpu") && first.find_first_not_of("0123456789", 3) == std::string_view::npos) return kPaths[0];
+  if (begins({"intr", "ctxt", "btime", "processes", "procs_running", "procs_blocked", "softirq"})) return kPaths[0];
+  if (begins({"some", "full"}) && trim(rest).starts_with("avg10=")) return kPressure;
+  if (first == "Inter-|" || (first == "face" && rest.find("|bytes") != std::string_view::npos)) return kPaths[3];
+  if (const std::size_t colon = line.find(':'); colon != std::string_view::npos) {
+    if (leading_numbers(line.substr(colon + 1)) >= 12) return kPaths[3];
+    const std::string_view value = trim(line.substr(colon + 1));
+    if (leading_numbers(value) == 1 && first.front() >= 'A' && first.front() <= 'Z') return kPaths[1];
+    return {};
+  }
+  // "8 0 sda 1 2 3 …"
+  std::string_view numbers = line;
+  if (parse_u64(next_word(numbers)) && parse_u64(next_word(numbers)) && !next_word(numbers).empty() &&
+      leading_numbers(numbers) >= 11) {
+    return kPaths[2];
+  }
+  // "0.02 0.04 0.05 1/497 11947"
+  std::string_view loads = line;
+  if (parse_f64(next_word(loads)) && parse_f64(next_word(loads)) && parse_f64(next_word(loads)) &&
+      next_word(loads).find('/') != std::string_view::npos) {
+    return kPaths[4];
+  }
+  const bool is_key = !first.empty() && first.front() >= 'a' && first.front() <= 'z';
+  if (is_key && leading_numbers(rest) == 1 &&
+      first.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos) {
+    return kPaths[5];
+  }
+  return {};
+}
+
+// What a collector pushes, with the time of the dump.
+class DumpSink final : public SampleSink {
+ public:
+  DumpSink(ImportSink& out, const CollectorSpec& spec) : out_(out), spec_(spec) {}
+  void set_time(std::int64_t t_ns, std::int64_t offset) {
+    t_ns_ = t_ns;
+    offset_ = offset;
+  }
+  std::uint64_t samples() const { return samples_; }
+
+  SeriesHandle series(std::uint16_t metric, std::string_view instance) override {
+    return out_.series(spec_.metrics[metric], instance);
+  }
+  void add(SeriesHandle series, Value value) override {
+    ++samples_;
+    if (series.valid()) out_.sample(series, t_ns_, value);
+  }
+  void event(EventKind kind, std::int64_t value, std::string_view text) override {
+    out_.event({.t_ns = t_ns_, .kind = kind, .value = value, .text = std::string(text)});
+  }
+  void attribute(std::string_view key, std::string_view text) override { out_.attribute(key, text); }
+  void count_loss(std::string_view counter, std::uint64_t count) override { out_.count_loss(counter, count, offset_); }
+
+ private:
+  ImportSink& out_;
+  const CollectorSpec& spec_;
+  std::int64_t t_ns_ = 0;
+  std::int64_t offset_ = 0;
+  std::uint64_t samples_ = 0;
+};
+
+class ProcDumpImporter final : public StreamImporter {
+ public:
+  explicit ProcDumpImporter(ImportSink& out) : out_(out) {
+    for (const Source& source : kSources) {
+      for (const CollectorSpec* spec : all_collectors()) {
+        if (spec->name == source.collector) readers_.push_back(std::make_unique<Reader>(source, *spec, out));
+      }
+    }
+  }
+
+  Result<void> push(ByteView chunk_untrusted) override {
+    lines_.push(chunk_untrusted, [&](const TextLine& line) { take(line); });
+    if (error_) return *error_;
+    return {};
+  }
+  Result<ImportStats> finish() override {
+    lines_.finish([&](const TextLine& line) { take(line); });
+    // The last dump may be cut off in the middle of a line, which is then left out.
+    end_dump();
+    if (error_) return *error_;
+    std::uint64_t samples = 0;
+    for (const auto& reader : readers_) samples += reader->sink.samples();
+    return ImportStats{.bytes = lines_.bytes(), .events = samples};
+  }
+
+ private:
+  struct Reader {
+    Reader(const Source& from, const CollectorSpec& of, ImportSink& out) : source(from), spec(of), sink(out, of) {}
+    const Source& source;
+    const CollectorSpec& spec;
+    DumpSink sink;
+    std::unique_ptr<Collector> collector;
+    std::uint64_t ticks = 0;
+  };
+
+  void drop(std::int64_t offset) { out_.count_loss("ingest.events_dropped", 1, offset); }
+
+  void take(const TextLine& line) {
+    if (error_) return;
+    if (const auto header = read_header(line.text)) {
+      end_dump();
+      begin_dump(*header, line.offset);
+      return;
+    }
+    if (!is_in_dump_) {
+      if (!trim(line.text).empty()) drop(line.offset);
+      return;
+    }
+    if (const auto marker = read_marker(line.text)) {
+      path_ = *marker;
+      is_path_told_ = true;
+      if (path_.empty()) drop(line.offset);
+      return;
+    }
+    if (line.text.starts_with('#')) return;
+    if (!line.has_end || line.is_too_long) return drop(line.offset);
+    take_content(line);
+  }
+
+  void begin_dump(const Header& header, std::int64_t offset) {
+    is_in_dump_ = true;
+    t_ns_ = header.t_ns;
+    offset_ = offset;
+    path_ = path_named(header.rest);
+    is_path_told_ = !path_.empty();
+    if (is_clock_told_) return;
+    is_clock_told_ = true;
+    out_.clock({.offset_ns = 0, .uncertainty_ns = kNsPerS, .is_absolute = t_ns_ >= kUnixTimeMinS * kNsPerS});
+  }
+
+  void take_content(const TextLine& line) {
+    std::string_view text = line.text;
+    // grep and tail write the name before each line: "/proc/pressure/cpu:some avg10=…".
+    if (text.starts_with("/proc/")) {
+      const std::size_t colon = text.find(':');
+      const std::string_view path =
+          colon == std::string_view::npos ? std::string_view{} : path_named(text.substr(0, colon));
+      if (path.empty()) return drop(line.offset);
+      return keep(path, text.substr(colon + 1), line.offset);
+    }
+    if (is_path_told_) {
+      if (!path_.empty()) keep(path_, text, line.offset);
+      return;
+    }
+    if (trim(text).empty()) return;
+    const std::string_view path = path_of_line(text);
+    if (path.empty()) return drop(line.offset);
+    keep(path, text, line.offset);
+  }
+
+  void keep(std::string_view path, std::string_view text, std::int64_t offset) {
+    const auto found = files_.find(path);
+    if ((found == files_.end() && files_.size() == kFilesMax) || bytes_ + text.size() > kDumpBytesMax)
+      return drop(offset);
+    bytes_ += text.size() + 1;
+    std::string& content = found != files_.end() ? found->second : files_[std::string(path)];
+    content += text;
+    content += '\n';
+  }
+
+  // `cat /proc/pressure/*` gives cpu, io, irq and memory in this order, and irq has no line "some".
+  void tell_pressure_apart() {
+    const auto found = files_.find(kPressure);
+    if (found == files_.end()) return;
+    const std::string content = std::move(found->second);
+    files_.erase(found);
+    std::vector<std::string> parts;
+    std::string irq;
+    std::string_view rest = content;
+    std::string_view line;
+    bool has_full = false;
+    while (next_line(rest, line)) {
+      const bool is_some = line.starts_with("some");
+      if (is_some) {
+        parts.emplace_back();
+        has_full = false;
+      }
+      std::string& part = parts.empty() || (!is_some && has_full) ? irq : parts.back();
+      has_full |= !is_some;
+      part += std::string(line) + "\n";
+    }
+    if (parts.size() != 3) return out_.count_loss("ingest.events_dropped", parts.size(), offset_);
+    for (std::size_t i = 0; i < parts.size(); ++i) files_[std::string(kPaths[6 + i])] = parts[i];
+    if (!irq.empty()) files_[std::string(kPaths[9])] = irq;
+  }
+
+  void end_dump() {
+    if (!is_in_dump_ || error_) return;
+    is_in_dump_ = false;
+    tell_pressure_apart();
+    host_.set_time(t_ns_);
+    for (const std::string_view path : kPaths) {
+      const auto found = files_.find(path);
+      // What this dump lacks must not be read again.
+      if (found == files_.end() && !host_.exists(path)) continue;
+      Result<void> written = host_.write(path, found == files_.end() ? std::string_view{} : found->second);
+      if (!written.ok()) {
+        error_ = std::move(written).error();
+        return;
+      }
+    }
+    if (files_.empty()) drop(offset_);
+    for (const auto& reader : readers_) read(*reader);
+    files_.clear();
+    bytes_ = 0;
+  }
+
+  void read(Reader& reader) {
+    const bool is_there = std::ranges::any_of(
+        reader.source.files, [&](std::string_view file) { return !file.empty() && files_.contains(file); });
+    if (!is_there) return;
+    if (reader.collector == nullptr) {
+      auto opened = reader.spec.open(host_);
+      if (!opened.ok()) return drop(offset_);
+      reader.collector = std::move(opened).value();
+    }
+    reader.sink.set_time(t_ns_, offset_);
+    const TickInfo tick{.t_ns = t_ns_, .number = reader.ticks++, .job = {}};
+    if (!reader.collector->sample(tick, reader.sink).ok()) drop(offset_);
+  }
+
+  ImportSink& out_;
+  LineCutter lines_{kLineBytesMax};
+  MemoryHost host_;
+  std::vector<std::unique_ptr<Reader>> readers_;  // after host_, which they read
+  std::optional<Error> error_;
+  std::map<std::string, std::string, std::less<>> files_;  // of the dump that is being read
+  std::size_t bytes_ = 0;
+  std::string_view path_;
+  std::int64_t t_ns_ = 0;
+  std::int64_t offset_ = 0;  // of the dump's header
+  bool is_path_told_ = false;
+  bool is_in_dump_ = false;
+  bool is_clock_told_ = false;
+};
+
+bool sniff(ByteView head_untrusted, std::string_view) {
+  const std::string text = sniffed_text(head_untrusted);
+  std::string_view rest = text;
+  std::string_view line;
+  for (int i = 0; i < 16 && next_line(rest, line); ++i) {
+    if (!read_header(line)) continue;
+    // A header of ours is followed by something that we know.
+    if (!path_named(read_header(line)->rest).empty()) return true;
+    while (next_line(rest, line)) {
+      if (trim(line).empty()) continue;
+      return read_marker(line).has_value() || line.starts_with("/proc/") || !path_of_line(line).empty();
+    }
+  }
+  return false;
+}
+
+std::unique_ptr<StreamImporter> open_stream(ImportSink& out) { return std::make_unique<ProcDumpImporter>(out); }
+
+}  // namespace
+
+extern constinit const ImporterSpec importer_proc_dump{
+    .name = "proc_dump",
+    .summary = "Copies of /proc files, \"## t=<seconds>\" before each.",
+    .extensions = ".txt .log",
+    .priority = 210,
+    .sniff = sniff,
+    .open_stream = open_stream};
+
+}  // namespace hotlap
