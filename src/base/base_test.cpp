@@ -180,8 +180,11 @@ TEST(Host, TakesNoMoreOfAFileThanItIsAskedFor) {
     for (const std::size_t bytes_max : {64, 4'096, 5'000, 8'192}) {
       const Result<std::string> text = system_host().read_text(path, bytes_max);
       ASSERT_EQ(text.ok(), length <= bytes_max) << length << " of " << bytes_max;
-      if (text.ok()) EXPECT_EQ(text->size(), length);
-      if (!text.ok()) EXPECT_EQ(text.error().code, ErrorCode::kResourceLimit);
+      if (text.ok()) {
+        EXPECT_EQ(text->size(), length);
+      } else {
+        EXPECT_EQ(text.error().code, ErrorCode::kResourceLimit);
+      }
     }
   }
   std::filesystem::remove(path);
