@@ -79,6 +79,7 @@ Result<RunOptions> run_options(const Args& args, const Config& config) {
   options.name = args.has("--name") ? args.text("--name") : config.name;
   options.interval_ns = args.duration_ns("--interval").value_or(config.interval_ns.value_or(kIntervalNsDefault));
   options.wants_hook = config.hook.value_or(true);
+  options.wants_horovod_timeline = config.horovod_timeline.value_or(false);
   options.is_quiet = args.has("--quiet") || config.quiet.value_or(false);
   HOTLAP_TRY(take_price(args, config, options));
   return options;

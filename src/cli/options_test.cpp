@@ -27,12 +27,14 @@ TEST(RunOptions, DefaultsWithoutFlagsAndFiles) {
   EXPECT_EQ(got->interval_ns, kIntervalNsDefault);
   EXPECT_TRUE(got->wants_hook);
   EXPECT_FALSE(got->is_quiet);
+  EXPECT_FALSE(got->wants_horovod_timeline);
   EXPECT_EQ(got->price, std::nullopt);
   EXPECT_EQ(got->name, std::nullopt);
 }
 
 TEST(RunOptions, FlagsWinOverFiles) {
-  constexpr std::string_view kToml = "name = \"file\"\ninterval = \"1s\"\nprice = 2\nhook = false\nquiet = true";
+  constexpr std::string_view kToml =
+      "name = \"file\"\ninterval = \"1s\"\nprice = 2\nhook = false\nquiet = true\nhorovod_timeline = true";
   const Result<RunOptions> by_file = options({}, kToml);
   ASSERT_TRUE(by_file.ok());
   EXPECT_EQ(by_file->name, "file");
@@ -41,6 +43,7 @@ TEST(RunOptions, FlagsWinOverFiles) {
   EXPECT_EQ(by_file->price->source, "configuration");
   EXPECT_FALSE(by_file->wants_hook);
   EXPECT_TRUE(by_file->is_quiet);
+  EXPECT_TRUE(by_file->wants_horovod_timeline);
   const Result<RunOptions> by_flag = options({"--name", "flag", "--interval=100ms", "--instance", "g5.2xlarge"}, kToml);
   ASSERT_TRUE(by_flag.ok()) << by_flag.error().message;
   EXPECT_EQ(by_flag->name, "flag");

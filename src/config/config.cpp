@@ -19,6 +19,10 @@ constexpr std::array kKeys{
               .type = ConfigType::kTruth,
               .example = "false",
               .help = "Load the hook into the job's Python processes (steps, data loading). Default: true."},
+    ConfigKey{.name = "horovod_timeline",
+              .type = ConfigType::kTruth,
+              .example = "true",
+              .help = "Have Horovod write its timeline into the run's folder. Default: false."},
     ConfigKey{.name = "instance",
               .type = ConfigType::kText,
               .example = "\"g5.2xlarge\"",
@@ -119,6 +123,7 @@ Result<void> store_value(const TomlEntry& entry, const ConfigKey& key, Config& o
   }
   if (key.name == "price") return put(out.price_per_hour, take_number(entry, key));
   if (key.name == "hook") return put(out.hook, take_truth(entry, key));
+  if (key.name == "horovod_timeline") return put(out.horovod_timeline, take_truth(entry, key));
   if (key.name == "quiet") return put(out.quiet, take_truth(entry, key));
   HOTLAP_CHECK(false);  // a key of the table that nothing takes
   return {};
@@ -194,6 +199,7 @@ Config merge_config(Config under, Config over) {
   replace(under.instance, over.instance);
   replace(under.keep_ns, over.keep_ns);
   replace(under.hook, over.hook);
+  replace(under.horovod_timeline, over.horovod_timeline);
   replace(under.quiet, over.quiet);
   for (auto& [rule, settings] : over.rules) {
     for (auto& [param, setting] : settings) under.rules[rule].insert_or_assign(param, std::move(setting));

@@ -29,6 +29,7 @@ struct Config {
   std::string instance_where;  // "hotlap.toml:3: instance": the start of a message about it
   std::optional<std::int64_t> keep_ns;
   std::optional<bool> hook;
+  std::optional<bool> horovod_timeline;
   std::optional<bool> quiet;
   std::map<std::string, RuleEntries, std::less<>> rules;  // by rule id
   std::vector<std::filesystem::path> files;               // those that were read, weakest first

@@ -25,6 +25,7 @@ price = 2
 keep = "30d"
 hook = false
 quiet = true
+horovod_timeline = true
 [rules.InputBound]
 min_pct = 7.5
 mode = "strict"
@@ -37,9 +38,10 @@ mode = "strict"
   EXPECT_EQ(config->keep_ns, 30LL * 86'400 * 1'000'000'000);
   EXPECT_EQ(config->hook, false);
   EXPECT_EQ(config->quiet, true);
+  EXPECT_EQ(config->horovod_timeline, true);
   EXPECT_EQ(config->rules.at("InputBound").at("min_pct").value, "7.5");
   EXPECT_EQ(config->rules.at("InputBound").at("mode").value, "strict");
-  EXPECT_EQ(config->rules.at("InputBound").at("mode").where, "hotlap.toml:10: rules.InputBound.mode");
+  EXPECT_EQ(config->rules.at("InputBound").at("mode").where, "hotlap.toml:11: rules.InputBound.mode");
 }
 
 // The table is what the reference is made from: an example that does not work would be printed there.

@@ -63,6 +63,17 @@ void plan_hook(RunPlan& plan, bool wants_hook) {
   plan.delivery.ring_folder = plan.runtime->rings().native();
 }
 
+// Horovod's coordinator opens the file when it is initialised; the run's folder is there by then.
+void plan_horovod(RunPlan& plan) {
+  constexpr std::string_view kVariable = "HOROVOD_TIMELINE";
+  if (!EnvironmentView(environ).get(kVariable).empty()) {
+    plan.notes.push_back(format("{} is set already: its file is left where the job wants it", kVariable));
+  } else if (!plan.home.empty()) {
+    const fs::path file = plan.home / "runs" / plan.info.id / "horovod_timeline.json";
+    plan.environment.push_back(format("{}={}", kVariable, file.native()));
+  }
+}
+
 }  // namespace
 
 void take_options(const RunOptions& options, RunInfo& info) {
@@ -131,6 +142,7 @@ RunPlan plan_run(const RunOptions& options) {
   plan.records = plan.records && could_record;
   plan_hook(plan, options.wants_hook);
   plan.environment = job_environment(environ, plan.delivery);
+  if (options.wants_horovod_timeline) plan_horovod(plan);
   return plan;
 }
 

@@ -26,6 +26,7 @@ struct RunOptions {
   std::optional<std::string> download;
   std::optional<std::string> upload;
   bool wants_hook = true;
+  bool wants_horovod_timeline = false;  // HOROVOD_TIMELINE for the job: a file in the run's folder
   bool is_quiet = false;
   std::vector<std::string> watcher_words;  // handed to the watcher as they are
 };

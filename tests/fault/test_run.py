@@ -81,6 +81,30 @@ def test_the_job_sees_what_it_would_see_without_us(home):
     assert with_us == without
 
 
+TIMELINE = """
+until [ -d "$(dirname "$HOROVOD_TIMELINE")" ]; do sleep 0.05; done
+echo "[]" > "$HOROVOD_TIMELINE"
+"""
+
+
+def test_horovods_timeline_is_kept_with_the_run(home):
+    """The job stands in for Horovod: it writes where the variable says, once it is initialised."""
+    assert home.run("sh", "-c", TIMELINE, flags=["--horovod-timeline"], timeout=60).returncode == 0
+    (run,) = home.runs()
+    assert (run / "horovod_timeline.json").read_text() == "[]\n"
+
+
+def test_a_timeline_that_the_job_asks_for_itself_is_its_own(home):
+    home.environment["HOROVOD_TIMELINE"] = str(home.folder / "mine.json")
+    done = home.run("sh", "-c", 'echo "$HOROVOD_TIMELINE"', flags=["--horovod-timeline"])
+    assert done.stdout == "%s/mine.json\n" % home.folder
+    assert "hotlap: HOROVOD_TIMELINE is set already" in done.stderr
+
+
+def test_without_the_option_horovod_is_left_alone(home):
+    assert home.run("sh", "-c", 'echo "[$HOROVOD_TIMELINE]"').stdout == "[]\n"
+
+
 def test_an_ignored_sigchld_is_ignored_in_the_job_and_we_still_see_its_end(home):
     before = "trap '' CHLD; trap '' PIPE;"
     script = [PYTHON, "-S", "-c", PROBE]

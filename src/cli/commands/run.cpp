@@ -31,6 +31,8 @@ constexpr std::array kFlags{
              .help = "run CMD (by /bin/sh) after the job, as a phase of its own"},
     FlagSpec{.name = "--run-id", .type = FlagType::kText, .placeholder = "ID", .help = "noted with the run"},
     kConfigFlag,
+    FlagSpec{.name = "--horovod-timeline",
+             .help = "have Horovod write its timeline into the run's folder (HOROVOD_TIMELINE)"},
     FlagSpec{.name = "--no-hook", .help = "record the machine only, nothing inside Python"},
     kQuietFlag};
 constexpr std::array kPositionals{
@@ -41,6 +43,7 @@ Result<int> run(const Args& args, Streams&) {
   HOTLAP_TRY_ASSIGN(RunOptions options, run_options(args, config));
   options.command = args.positional("COMMAND");
   options.wants_hook &= !args.has("--no-hook");
+  options.wants_horovod_timeline |= args.has("--horovod-timeline");
   if (const auto file = args.text("--config")) {
     std::error_code unknown;
     options.watcher_words = {"--config", std::filesystem::absolute(*file, unknown).string()};
