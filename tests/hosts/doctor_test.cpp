@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "base/format.h"
 #include "collect/registry.h"
 #include "support/fake_host.h"
 
@@ -149,6 +150,18 @@ TEST(Doctor, ADriverThatIsNotWholeHasItsLine) {
   EXPECT_THAT(gpu_lines("@tick 0s\n@file /sys/bus/pci/devices/0000:01:00.0/vendor\n0x10de\n"
                         "@file /sys/bus/pci/devices/0000:01:00.0/class\n0x030200\n"),
               HasSubstr("without its driver"));
+}
+
+TEST(Doctor, AcceleratorsWithoutACollectorAreNamed) {
+  const auto device = [](std::string_view vendor, std::string_view kind) {
+    return format(
+        "@tick 0s\n@file /sys/bus/pci/devices/0000:01:00.0/vendor\n{}\n"
+        "@file /sys/bus/pci/devices/0000:01:00.0/class\n{}\n",
+        vendor, kind);
+  };
+  EXPECT_THAT(gpu_lines(device("0x8086", "0x038000")), HasSubstr("note Intel GPU: is here and not supported yet"));
+  EXPECT_THAT(gpu_lines(device("0x1da3", "0x120000")), HasSubstr("note Intel Gaudi: is here and not supported yet"));
+  EXPECT_EQ(gpu_lines(device("0x8086", "0x020000")), "none GPU: none is visible\n") << "a network card";
 }
 
 }  // namespace
