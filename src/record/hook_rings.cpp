@@ -7,13 +7,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <set>
 #include <utility>
 
 #include "base/format.h"
 #include "base/host.h"
+#include "base/json_reader.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "record/hook_metrics.h"
 
 namespace hotlap {
 namespace {
@@ -22,30 +23,14 @@ constexpr std::size_t kNamesMax = 65'536;
 constexpr std::size_t kNameBytesMax = 512;
 constexpr std::size_t kInfoBytesMax = 16 * 1024;
 constexpr std::size_t kUserCountsMax = 1'000;  // names of hotlap.count() that become series
+constexpr std::size_t kFiguresMax = 1'000;     // the hook's own, each about a device
+constexpr std::size_t kEventTextMax = 300;
 constexpr std::int64_t kAlivePeriodNs = kNsPerS;
-constexpr std::int64_t kLivePeriodNs = kNsPerS;
+constexpr std::int64_t kLivePeriodNs = kNsPerS;  // of page 0
 // A ring of a process that was never seen alive is given up after so long without a record: one that was killed before
 // we looked, or one that lives where our /proc does not show it and has been heard of.
 constexpr std::int64_t kUnseenRestNs = 60 * kNsPerS;
 constexpr std::int64_t kHiddenRestNs = 3'600 * kNsPerS;
-
-enum HookMetric : std::uint16_t { kUserCount, kOwnTime, kStepsEnded, kPartsShed };
-constexpr std::array kHookMetrics{
-    MetricDesc{.name = "hook.user.value", .unit = "1", .help = "What the program passed to hotlap.count(), by name."},
-    MetricDesc{.name = "hook.own_time.ns",
-               .unit = "ns",
-               .kind = MetricKind::kCounter,
-               .help = "Time that the hook itself took in the process.",
-               .min_period_ns = kLivePeriodNs},
-    MetricDesc{.name = "hook.steps",
-               .unit = "{step}",
-               .kind = MetricKind::kCounter,
-               .help = "Steps that have ended.",
-               .min_period_ns = kLivePeriodNs},
-    MetricDesc{.name = "hook.parts_shed",
-               .unit = "1",
-               .help = "Bit set of what the hook no longer measures to stay cheap.",
-               .min_period_ns = kLivePeriodNs}};
 
 std::uint64_t inode_of(const std::string& path) {
   struct stat found {};
@@ -68,8 +53,13 @@ std::string_view step_source(std::uint8_t flags) {
 
 }  // namespace
 
-constinit const CollectorSpec kHookSpec{
-    .name = "hook", .summary = "What the hooks in the job's Python processes say.", .metrics = kHookMetrics};
+// A number that a process sends under a name. Several of one tick are sampled once: the last.
+struct HookRings::Sent {
+  double value = 0;
+  bool is_new = false;
+  const MetricDesc* metric = nullptr;
+  SeriesHandle series;
+};
 
 struct HookRings::Ring {
   explicit Ring(RingReader opened) : reader(std::move(opened)) {}
@@ -81,8 +71,9 @@ struct HookRings::Ring {
   RingCounters counted;
   std::uint64_t names_missing = 0;  // since the last tick
   bool has_refused_counts = false;
-  std::map<std::uint32_t, std::pair<double, SeriesHandle>> user_counts;  // by name id: the last value of the tick
-  std::set<std::uint32_t> user_counts_new;  // passed since the last tick: several values of one tick are sampled once
+  bool has_refused_figures = false;
+  std::map<std::uint32_t, Sent> user_counts;  // by the recorder's number of the name
+  std::map<std::uint32_t, Sent> figures;
   std::string_view step_source;
   bool waits_are_inferred = false;
   bool is_new = true;
@@ -92,7 +83,7 @@ struct HookRings::Ring {
   bool has_moved = false;  // since it was opened
   std::int64_t next_alive_check_ns = 0;
   std::int64_t next_live_sample_ns = 0;
-  std::array<SeriesHandle, kHookMetrics.size()> series{};
+  std::array<SeriesHandle, kFirstFigure> series{};
 };
 
 // Turns the records of one ring into the batch.
@@ -119,24 +110,30 @@ class HookRings::Visitor final : public RecordVisitor {
     ring_.names[id] = rings_.intern(text_untrusted, out_);
   }
 
-  void on_info(std::int64_t, std::string_view key_untrusted, std::string_view json_untrusted) override {
-    attribute(strip_control(to_valid_utf8(key_untrusted.substr(0, kNameBytesMax))),
-              to_valid_utf8(json_untrusted.substr(0, kInfoBytesMax)));
+  void on_info(std::int64_t t_ns, std::string_view key_untrusted, std::string_view json_untrusted) override {
+    const std::string key = strip_control(to_valid_utf8(key_untrusted.substr(0, kNameBytesMax)));
+    const std::string json = to_valid_utf8(json_untrusted.substr(0, kInfoBytesMax));
+    attribute(key, json);
+    if (key == "oom") note_oom(t_ns, json);
   }
 
-  void on_count(std::uint32_t id, std::int64_t, double value, std::int64_t) override {
+  void on_count(std::uint32_t id, std::int64_t, double value, std::int64_t, std::uint8_t flags) override {
+    const bool is_figure = (flags & kCountOfHook) != 0;
+    std::map<std::uint32_t, Sent>& sent = is_figure ? ring_.figures : ring_.user_counts;
+    bool& has_refused = is_figure ? ring_.has_refused_figures : ring_.has_refused_counts;
     const std::uint32_t number = name(id);
     if (number == 0) {  // figures of different things must not end in one series
       ++ring_.names_missing;
       return;
     }
-    const auto found = ring_.user_counts.find(number);
-    if (found == ring_.user_counts.end() && ring_.user_counts.size() >= kUserCountsMax) {
-      if (!std::exchange(ring_.has_refused_counts, true)) out_.losses.push_back({"record.series_refused", 1});
+    const auto found = sent.find(number);
+    if (found == sent.end() && sent.size() >= (is_figure ? kFiguresMax : kUserCountsMax)) {
+      if (!std::exchange(has_refused, true)) out_.losses.push_back({"record.series_refused", 1});
       return;
     }
-    ring_.user_counts[number].first = value;
-    ring_.user_counts_new.insert(number);
+    Sent& one = found == sent.end() ? sent[number] : found->second;
+    one.value = value;
+    one.is_new = true;
   }
 
   void on_phase(std::int64_t t_ns, std::uint32_t phase, std::int64_t) override {
@@ -169,6 +166,16 @@ class HookRings::Visitor final : public RecordVisitor {
 
   void attribute(std::string_view key, std::string_view text) {
     out_.attributes.emplace_back(format("process.{}.{}", rings_.tree_.label_of(ring_.slot), key), text);
+  }
+
+  // The text is the framework's own; what the event shows is its first line.
+  void note_oom(std::int64_t t_ns, const std::string& json) {
+    const Result<JsonDocument> document = JsonDocument::parse(json);
+    const auto text = document.ok() ? document->root()["text"].text() : std::nullopt;
+    const std::string_view said = text ? std::string_view(*text) : std::string_view("out of device memory");
+    out_.events.push_back({t_ns, EventKind::kNote, 0,
+                           format("{}: {}", rings_.tree_.label_of(ring_.slot),
+                                  strip_control(said.substr(0, std::min(said.find('\n'), kEventTextMax))))});
   }
 
   void note_step(const Span& span, std::uint8_t flags) {
@@ -340,7 +347,61 @@ void HookRings::announce(Ring& ring, std::int64_t t_ns, Batch& out) {
   ring.slot = tree_.announce(ring.place, t_ns, out);
   if (ring.slot == before) return;
   const std::string label(tree_.label_of(ring.slot));
-  for (std::uint16_t m = kOwnTime; m < kHookMetrics.size(); ++m) ring.series[m] = series_.add(kHookMetrics[m], label);
+  ring.series = {};  // those of collectives come with the first one: most jobs have none
+  for (const HookMetric m : {kOwnTime, kStepsEnded, kPartsShed}) ring.series[m] = series_.add(hook_metrics()[m], label);
+  for (auto* sent : {&ring.user_counts, &ring.figures}) {
+    for (auto& [number, one] : *sent) one.series = {};
+  }
+}
+
+void HookRings::sample_sent(Ring& ring, Batch& out) {
+  const std::string_view label = tree_.label_of(ring.slot);
+  for (auto& [number, one] : ring.user_counts) {
+    if (!std::exchange(one.is_new, false)) continue;
+    if (!one.series.valid()) {
+      one.series = series_.add(hook_metrics()[kUserCount], format("{} {}", label, text_of(number)));
+    }
+    if (one.series.valid()) out.samples.push_back({one.series, Value::of(one.value)});
+  }
+  for (auto& [number, one] : ring.figures) {
+    if (!std::exchange(one.is_new, false)) continue;
+    if (!one.series.valid()) {
+      const std::string_view text = text_of(number);
+      const std::size_t space = text.find(' ');
+      one.metric = hook_figure(text.substr(0, space));
+      if (one.metric == nullptr) {
+        out.losses.push_back({"hook.records_unknown", 1});
+        continue;
+      }
+      const std::string_view about = space == std::string_view::npos ? std::string_view() : text.substr(space + 1);
+      one.series = series_.add(*one.metric, about.empty() ? std::string(label) : format("{}/{}", label, about));
+    }
+    if (one.series.valid()) out.samples.push_back({one.series, figure_value(*one.metric, one.value)});
+  }
+}
+
+void HookRings::sample_live(Ring& ring, Batch& out) {
+  const RingLive& live = ring.reader.live();
+  if (live.collective_sequence >= 0 && !ring.series[kCollectiveSequence].valid()) {
+    for (const HookMetric m : {kCollectiveEntered, kCollectiveSequence}) {
+      ring.series[m] = series_.add(hook_metrics()[m], tree_.label_of(ring.slot));
+    }
+  }
+  const std::array<std::pair<HookMetric, std::int64_t>, 5> now{
+      {{kOwnTime, live.own_time_ns},
+       {kStepsEnded, live.step < INT64_MAX ? live.step + 1 : -1},
+       {kPartsShed, static_cast<std::int64_t>(live.parts_shed)},
+       {kCollectiveEntered, live.collective_group < INT64_MAX ? live.collective_group + 1 : -1},
+       {kCollectiveSequence, live.collective_sequence}}};
+  for (const auto& [metric, value] : now) {
+    const SeriesHandle series = ring.series[metric];
+    if (series.valid() && value >= 0) out.samples.push_back({series, Value::of(static_cast<std::uint64_t>(value))});
+  }
+}
+
+std::string_view HookRings::text_of(std::uint32_t number) const {
+  const auto found = std::find_if(names_.begin(), names_.end(), [&](const auto& n) { return n.second == number; });
+  return found == names_.end() ? std::string_view("?") : std::string_view(found->first);
 }
 
 bool HookRings::drain(Ring& ring, std::int64_t t_ns, Batch& out) {
@@ -360,25 +421,10 @@ bool HookRings::drain(Ring& ring, std::int64_t t_ns, Batch& out) {
     ring.has_moved = true;
   }
   count_losses(ring, out);
-  for (const std::uint32_t number : ring.user_counts_new) {
-    auto& [value, series] = ring.user_counts[number];
-    if (!series.valid()) {
-      const auto name = std::find_if(names_.begin(), names_.end(), [&](const auto& n) { return n.second == number; });
-      const std::string_view text = name == names_.end() ? std::string_view("?") : std::string_view(name->first);
-      series = series_.add(kHookMetrics[kUserCount], format("{} {}", tree_.label_of(ring.slot), text));
-    }
-    if (series.valid()) out.samples.push_back({series, Value::of(value)});
-  }
-  ring.user_counts_new.clear();
-
+  sample_sent(ring, out);
   if (polled.ok() && t_ns < ring.next_live_sample_ns) return true;
   ring.next_live_sample_ns = t_ns + kLivePeriodNs;
-  const RingLive& live = ring.reader.live();
-  const std::array<std::int64_t, 3> now{live.own_time_ns, live.step + 1, static_cast<std::int64_t>(live.parts_shed)};
-  for (std::size_t m = 0; m < now.size(); ++m) {
-    const SeriesHandle series = ring.series[kOwnTime + m];
-    if (series.valid() && now[m] >= 0) out.samples.push_back({series, Value::of(static_cast<std::uint64_t>(now[m]))});
-  }
+  sample_live(ring, out);
   if (polled.ok()) return true;
   const std::string name = format("{}-{}{}", ring.id.pid, ring.id.start_ticks, kRingSuffix);
   refuse(name, polled.error(), t_ns, out);

@@ -10,16 +10,12 @@
 #include <vector>
 
 #include "base/thread.h"
-#include "collect/collector.h"
 #include "model/event.h"
 #include "record/batch.h"
 #include "record/job_tree.h"
 #include "wire/ring_reader.h"
 
 namespace hotlap {
-
-// Metrics that come through the rings.
-extern const CollectorSpec kHookSpec;
 
 // What the rings say about the job as a whole.
 struct HookProgress {
@@ -48,6 +44,7 @@ class HookRings {
 
  private:
   struct Ring;
+  struct Sent;
   class Visitor;
   using Rings = std::map<std::string, std::unique_ptr<Ring>>;  // by file name
   void find_files(std::int64_t t_ns, Batch& out);
@@ -59,6 +56,9 @@ class HookRings {
   bool drain(Ring& ring, std::int64_t t_ns, Batch& out);  // false: of no further use
   void count_losses(Ring& ring, Batch& out);
   void announce(Ring& ring, std::int64_t t_ns, Batch& out);
+  void sample_sent(Ring& ring, Batch& out);
+  void sample_live(Ring& ring, Batch& out);
+  std::string_view text_of(std::uint32_t number) const;  // of a name that intern() gave
   std::uint32_t intern(std::string_view text_untrusted, Batch& out);
 
   std::filesystem::path folder_;

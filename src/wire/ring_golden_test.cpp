@@ -81,6 +81,29 @@ void write_plain(RingWriter& writer) {
   live.closed = 1;
 }
 
+// What a rank on a device writes: figures of its own, calls of torch.distributed, and page 0 while it is in one.
+void write_device(RingWriter& writer) {
+  writer.name(1, "allocator.allocated.bytes cuda:0");
+  writer.name(2, "all_reduce (gloo, group 0)");
+  writer.name(3, "loss");
+  writer.count(1, 2'000'000'000, 17'179'869'184.0, -1, kCountOfHook);
+  writer.count(3, 2'000'000'001, 0.25, 0);
+  writer.span({.start_ns = 2'000'000'100,
+               .duration_ns = 1'500'000,
+               .kind = SpanKind::kCollective,
+               .thread = 4711,
+               .name = 2,
+               .step = 0,
+               .value_a = 4096,
+               .value_b = 41});
+  writer.info(2'000'000'200, "communication_unseen", R"("DistributedDataParallel")");
+  ASSERT_TRUE(writer.flush());
+  writer.page().live.collective_group = 2;
+  writer.page().live.collective_sequence = 42;
+  writer.page().live.parts_shed =
+      static_cast<std::uint64_t>(HookPart::kCollectives) | static_cast<std::uint64_t>(HookPart::kDevice);
+}
+
 void write_step(RingWriter& writer, std::int64_t index) {
   for (int k = 0; k < 3; ++k) {
     writer.span(
@@ -91,7 +114,7 @@ void write_step(RingWriter& writer, std::int64_t index) {
 
 struct GoldenCase {
   const char* name;
-  bool wraps;
+  void (*write)(RingWriter&);  // null: more than the ring holds, so that it wraps
   friend std::ostream& operator<<(std::ostream& out, const GoldenCase& test) { return out << test.name; }
 };
 
@@ -106,7 +129,7 @@ TEST_P(WireGolden, BytesAndLinesAreTheGoldenOnes) {
   {
     auto writer = RingWriter::create(path.string(), golden_identity(), kRingDataBytesMin);
     ASSERT_TRUE(writer.ok());
-    if (golden.wraps) {
+    if (golden.write == nullptr) {
       auto reader = RingReader::open(path.string(), ::geteuid());
       ASSERT_TRUE(reader.ok());
       for (std::int64_t i = 0; i < 40; ++i) {
@@ -116,7 +139,7 @@ TEST_P(WireGolden, BytesAndLinesAreTheGoldenOnes) {
       }
       lines.clear();
     } else {
-      write_plain(*writer);
+      golden.write(*writer);
     }
   }
   const std::string written = test::file_text(path);
@@ -129,7 +152,9 @@ TEST_P(WireGolden, BytesAndLinesAreTheGoldenOnes) {
   test::expect_golden(kGolden / format("{}.bin", golden.name), written);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, WireGolden, ::testing::Values(GoldenCase{"plain", false}, GoldenCase{"wrapped", true}),
+INSTANTIATE_TEST_SUITE_P(All, WireGolden,
+                         ::testing::Values(GoldenCase{"plain", write_plain}, GoldenCase{"wrapped", nullptr},
+                                           GoldenCase{"device", write_device}),
                          [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace

@@ -80,8 +80,8 @@ struct RingLive {
   std::int64_t phase;                // Phase of model/event.h
   std::int64_t step;                 // index of the last step that ended; -1: none yet
   std::int64_t step_end_ns;          // when it ended
-  std::int64_t collective_group;     // reserved: collective entered and not left; -1
-  std::int64_t collective_sequence;  // reserved
+  std::int64_t collective_group;     // of the collective that is entered and not left: 0 the default group; -1: none
+  std::int64_t collective_sequence;  // its number in its group, from 0, or that of the one left last; -1: none yet
   std::uint64_t records_sent;
   std::uint64_t records_dropped;  // ring full or a bound of ours
   std::uint64_t frames_dropped;
@@ -145,6 +145,8 @@ enum class HookPart : std::uint64_t {
   kWorkerParts = 1 << 4,    // fetch and collate apart
   kEachStepFlush = 1 << 5,  // records leave in larger lots
   kEachDetail = 1 << 6,     // small steps: parts are seen in some of the steps, not in each
+  kCollectives = 1 << 7,    // spans of calls of torch.distributed; they are still counted in page 0
+  kDevice = 1 << 8,         // allocator, GPU times, settings, the reducer's times
 };
 
 // Append only, like the layouts below.
@@ -172,6 +174,8 @@ inline constexpr std::uint8_t kStepByProgram = 3;   // hotlap.step()
 inline constexpr std::uint8_t kStepSkipped = 0x04;  // the gradient scaler skipped the update
 // Flag of a kDataWait span: not the loader's next() but the gap before forward, because the loader is unknown.
 inline constexpr std::uint8_t kWaitBeforeForward = 0x01;
+// Flag of a kCount record: one of the hook's own metrics; its name is the metric's, and after a space what it is about.
+inline constexpr std::uint8_t kCountOfHook = 0x01;
 
 struct SpanRecord {
   RecordHead head;

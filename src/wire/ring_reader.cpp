@@ -299,7 +299,7 @@ bool RingReader::visit_record(RecordHead head, ByteView bytes, RecordVisitor& vi
     case RecordType::kCount: {
       if (!fits(sizeof(CountRecord))) return false;
       const auto r = load<CountRecord>(bytes.data());
-      visitor.on_count(r.name, r.t_ns, r.value, r.step);
+      visitor.on_count(r.name, r.t_ns, r.value, r.step, head.flags);
       return true;
     }
     case RecordType::kPhase: {

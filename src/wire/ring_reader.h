@@ -23,7 +23,7 @@ class RecordVisitor {
   virtual void on_span(const Span& span, std::uint8_t flags) = 0;
   virtual void on_name(std::uint32_t id, std::string_view text_untrusted) = 0;
   virtual void on_info(std::int64_t t_ns, std::string_view key_untrusted, std::string_view json_untrusted) = 0;
-  virtual void on_count(std::uint32_t name, std::int64_t t_ns, double value, std::int64_t step) = 0;
+  virtual void on_count(std::uint32_t name, std::int64_t t_ns, double value, std::int64_t step, std::uint8_t flags) = 0;
   virtual void on_phase(std::int64_t t_ns, std::uint32_t phase, std::int64_t step) = 0;
   virtual void on_process(const ProcessRecord& process) = 0;
   virtual void on_end(std::int64_t t_ns, std::uint32_t reason) = 0;

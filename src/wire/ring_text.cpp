@@ -17,8 +17,8 @@ void RecordText::on_info(std::int64_t t_ns, std::string_view key, std::string_vi
   out_ +=
       format("info t={} key={} json={}\n", t_ns, strip_control(to_valid_utf8(key)), strip_control(to_valid_utf8(json)));
 }
-void RecordText::on_count(std::uint32_t name, std::int64_t t_ns, double value, std::int64_t step) {
-  out_ += format("count name={} t={} value={:.6f} step={}\n", name, t_ns, value, step);
+void RecordText::on_count(std::uint32_t name, std::int64_t t_ns, double value, std::int64_t step, std::uint8_t flags) {
+  out_ += format("count name={} flags={} t={} value={:.6f} step={}\n", name, flags, t_ns, value, step);
 }
 void RecordText::on_phase(std::int64_t t_ns, std::uint32_t phase, std::int64_t step) {
   out_ += format("phase t={} phase={} step={}\n", t_ns, phase, step);

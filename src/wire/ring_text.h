@@ -14,7 +14,7 @@ class RecordText final : public RecordVisitor {
   void on_span(const Span& span, std::uint8_t flags) override;
   void on_name(std::uint32_t id, std::string_view text_untrusted) override;
   void on_info(std::int64_t t_ns, std::string_view key_untrusted, std::string_view json_untrusted) override;
-  void on_count(std::uint32_t name, std::int64_t t_ns, double value, std::int64_t step) override;
+  void on_count(std::uint32_t name, std::int64_t t_ns, double value, std::int64_t step, std::uint8_t flags) override;
   void on_phase(std::int64_t t_ns, std::uint32_t phase, std::int64_t step) override;
   void on_process(const ProcessRecord& process) override;
   void on_end(std::int64_t t_ns, std::uint32_t reason) override;

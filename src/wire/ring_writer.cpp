@@ -111,8 +111,9 @@ void RingWriter::info(std::int64_t t_ns, std::string_view key, std::string_view 
   append(&record, sizeof record, as_bytes(key), as_bytes(json));
 }
 
-void RingWriter::count(std::uint32_t name, std::int64_t t_ns, double value, std::int64_t step) {
-  const CountRecord record{record_head<CountRecord>(RecordType::kCount), name, t_ns, value, step};
+void RingWriter::count(std::uint32_t name, std::int64_t t_ns, double value, std::int64_t step, std::uint8_t flags) {
+  CountRecord record{record_head<CountRecord>(RecordType::kCount), name, t_ns, value, step};
+  record.head.flags = flags;
   append(&record, sizeof record, {}, {});
 }
 

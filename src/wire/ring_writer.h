@@ -27,7 +27,7 @@ class RingWriter {
   void span(const Span& span, std::uint8_t flags = 0);
   void name(std::uint32_t id, std::string_view text);
   void info(std::int64_t t_ns, std::string_view key, std::string_view json);
-  void count(std::uint32_t name, std::int64_t t_ns, double value, std::int64_t step);
+  void count(std::uint32_t name, std::int64_t t_ns, double value, std::int64_t step, std::uint8_t flags = 0);
   void phase(std::int64_t t_ns, std::uint32_t phase, std::int64_t step);
   void process(const ProcessRecord& process);
   void end(std::int64_t t_ns, std::uint32_t reason);

@@ -35,6 +35,18 @@ def write_plain(ring):
     ring.words[w.LIVE_CLOSED] = 1
 
 
+def write_device(ring):
+    ring.write(w.pack_name(1, "allocator.allocated.bytes cuda:0") + w.pack_name(2, "all_reduce (gloo, group 0)")
+               + w.pack_name(3, "loss")
+               + w.pack_count(1, 2_000_000_000, 17_179_869_184.0, -1, w.COUNT_OF_HOOK)
+               + w.pack_count(3, 2_000_000_001, 0.25, 0)
+               + w.pack_span(w.COLLECTIVE, 2_000_000_100, 1_500_000, 4711, 2, 0, 4096, 41)
+               + w.pack_info(2_000_000_200, "communication_unseen", '"DistributedDataParallel"'), 7)
+    ring.signed[w.LIVE_GROUP] = 2
+    ring.signed[w.LIVE_SEQUENCE] = 42
+    ring.words[w.LIVE_SHED] = w.PART_COLLECTIVES | w.PART_DEVICE
+
+
 def write_wrapped(ring):
     for i in range(40):
         assert ring.write(b"".join(w.pack_span(w.FORWARD, 1000 * i + k, 10, 1, 0, i, -1, -1) for k in range(3)), 3)
@@ -42,7 +54,8 @@ def write_wrapped(ring):
             ring.words[w.TAIL] = ring.words[w.HEAD]  # as the reader does
 
 
-@pytest.mark.parametrize("name,write", [("plain", write_plain), ("wrapped", write_wrapped)])
+@pytest.mark.parametrize("name,write", [("plain", write_plain), ("wrapped", write_wrapped),
+                                        ("device", write_device)])
 def test_both_halves_write_the_same_bytes_and_read_the_same_lines(tmp_path, name, write):
     ring = make_ring(tmp_path / "4711-123456.ring")
     write(ring)
@@ -53,6 +66,7 @@ def test_both_halves_write_the_same_bytes_and_read_the_same_lines(tmp_path, name
     assert decoded.lines() == (GOLDEN / (name + ".txt")).read_text(encoding="utf-8")
     assert decoded.frames_damaged == 0
     assert (decoded.pid, decoded.rank, decoded.run_id) == (4711, 3, "01J0000000000000000000TEST")
+    assert (decoded.group, decoded.sequence) == ((2, 42) if name == "device" else (-1, -1))
 
 
 def test_a_full_ring_drops_and_counts_and_goes_on_when_it_was_read(tmp_path):

@@ -3,10 +3,12 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "base/format.h"
 #include "base/text.h"
 #include "collect/registry.h"
+#include "record/hook_metrics.h"
 #include "support/golden.h"
 
 namespace hotlap {
@@ -33,9 +35,12 @@ constexpr std::string_view kIntroduction =
     "the open\n"
     "files of a process as `main/mount /data`; GPUs as `gpu0` (NVIDIA) and `amd0`, a MIG instance as `gpu0/mig1`, a "
     "process on a\n"
-    "GPU as `gpu0/rank 0`. Where GPU figures come from and what they are worth: [GPUs](../gpu.md). Names elsewhere: "
-    "labels as in\n"
-    "Prometheus; one without a value takes the instance; units may differ.\n";
+    "GPU as `gpu0/rank 0`, a device as the process of the job numbers it as `rank 0/cuda:0`. Where GPU figures come "
+    "from "
+    "and\n"
+    "what they are worth: [GPUs](../gpu.md). Names elsewhere: labels as in Prometheus; one without a value takes the "
+    "instance;\n"
+    "units may differ.\n";
 
 std::string alias_text(const MetricAliases& aliases) {
   std::string text;
@@ -52,7 +57,9 @@ std::string alias_text(const MetricAliases& aliases) {
 
 std::string reference() {
   std::string text(kIntroduction);
-  for (const CollectorSpec* spec : all_collectors()) {
+  std::vector<const CollectorSpec*> specs(all_collectors().begin(), all_collectors().end());
+  specs.push_back(&kHookSpec);
+  for (const CollectorSpec* spec : specs) {
     text += format("\n## {}\n\n{}", spec->name, spec->summary);
     if (spec->min_period_ns > 0) text += format(" Read at most every {}.", format_duration(spec->min_period_ns));
     if (spec->lane == Lane::kMayBlock) text += " Has a thread of its own, since the source may not answer.";

@@ -36,6 +36,7 @@ CANDIDATES_MAX = 1024      # batches without an optimizer step until we believe 
 FORWARD_CALLS_MAX = 10_000
 QUIET_CALLS_MAX = 3        # without a loader: so many forwards in eval mode in a row are an evaluation
 DISCOVERY_STEPS = 3
+OOMS_MAX, OOM_TEXT_MAX = 8, 1_000
 
 
 class Core:
@@ -50,6 +51,8 @@ class Core:
         self.index = 0
         self.rest = Rest(self)
         self.at_step = []       # and for each of them, with its end
+        self.at_fork = []       # and for the child of a fork
+        self.sampler = None     # the device adapter, while it wants something of the wrappers (_torch/device.py)
         self.keras = None
         self.handlers = [self.waited, self.exhausted, self.forward, self.backward, self.optimizer, self.program_step,
                          self.fetched, self.other_span, self.count, self.iterator, self.taken_over, self.call]
@@ -108,6 +111,7 @@ class Core:
         self.shadow = None if child else Shadow.from_environment()
         self.shed = 0
         self.gather_ns = 0      # a tick drains when the last one is so long ago
+        self.ooms_said, self.oom = 0, None
         self.content = None     # (id, (samples, bytes, tokens)) of the batch that next() is just making
 
     def set_probe(self, probe):
@@ -152,6 +156,17 @@ class Core:
 
     def note_span(self, kind, start, end, name, a, b):
         self.note((SPAN, start, end, kind, name, a, b, self.recorder.thread()))
+
+    def raised(self, error):
+        """An exception that passes through a wrapper, or ended the program. Never raises."""
+        try:
+            if type(error).__name__ == "OutOfMemoryError" and self.ooms_said < OOMS_MAX and id(error) != self.oom:
+                self.ooms_said += 1
+                self.oom = id(error)  # not the exception: it keeps the frames and their tensors alive
+                self.recorder.info("oom", {"text": str(error)[:OOM_TEXT_MAX], "step": self.step_now()})
+                self.recorder.flush()  # what follows is often the end
+        except Exception:
+            self.recorder.failed()
 
     def drain(self):
         """Works off what happened. Returns at once when another thread is at it. Never raises."""

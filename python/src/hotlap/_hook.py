@@ -40,6 +40,8 @@ def _child():
     try:
         recorder.reset()
         core.reset(child=True)
+        for again in core.at_fork:
+            again()
     except Exception:
         recorder.off = True
 
@@ -48,7 +50,8 @@ def _exit():
     recorder, core = _parts
     try:
         if recorder.pid == os.getpid() and not recorder.off:
-            for last in [*core.at_end, core.at_exit]:
+            # What the interpreter has just shown belongs to the job's end.
+            for last in [*core.at_end, lambda: core.raised(getattr(sys, "last_value", None)), core.at_exit]:
                 try:
                     last()
                 except Exception:

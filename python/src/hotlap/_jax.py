@@ -12,6 +12,8 @@ from hotlap._events import OFF
 now = time.monotonic_ns
 COMPILED = "/jax/core/compile/backend_compile_duration"
 DEVICES_MAX = 64
+MEMORY = (("allocator.allocated.bytes", "bytes_in_use"), ("allocator.allocated_max.bytes", "peak_bytes_in_use"),
+          ("allocator.limit.bytes", "bytes_limit"))
 MEMORY_NS = 500_000_000  # between two looks at the devices' memory
 
 
@@ -72,11 +74,10 @@ class Memory:
         try:
             for device in self.devices[:DEVICES_MAX]:
                 held = device.memory_stats() or {}
-                for key in ("bytes_in_use", "peak_bytes_in_use", "bytes_limit"):
+                for metric, key in MEMORY:
                     value = held.get(key)
                     if value is not None:
-                        name = self.recorder.name("device %d %s" % (device.id, key))
-                        self.recorder.count(name, float(value), self.core.step_now(), t)
+                        self.recorder.figure(metric, "%s:%d" % (device.platform, device.id), float(value), t)
         except Exception:
             self.devices = None
             self.recorder.failed()

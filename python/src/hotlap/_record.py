@@ -74,6 +74,11 @@ class Recorder:
     def count(self, name, value, step, t):
         self.append(_wire.pack_count(name, t, value, step))
 
+    def figure(self, metric, about, value, t, step=-1):
+        """A value of one of the hook's own metrics (src/record/hook_metrics.h), about a device or ""."""
+        name = self.name("%s %s" % (metric, about) if about else metric)
+        self.append(_wire.pack_count(name, t, value, step, _wire.COUNT_OF_HOOK))
+
     def name(self, text):
         """The number of a name; 0 (none) beyond the bound."""
         number = self.names.get(text)

@@ -10,7 +10,8 @@ cpu_now = time.thread_time_ns
 
 # What is given up first. Steps and waits stay.
 SHED_ORDER = (_wire.PART_EACH_STEP_FLUSH, _wire.PART_EACH_DETAIL, _wire.PART_QUEUE_DEPTH, _wire.PART_BATCH_CONTENT,
-              _wire.PART_GARBAGE, _wire.PART_WORKER_PARTS, _wire.PART_PHASES)
+              _wire.PART_GARBAGE, _wire.PART_DEVICE, _wire.PART_WORKER_PARTS, _wire.PART_COLLECTIVES,
+              _wire.PART_PHASES)
 SHARE_MAX = 0.004          # of the step
 STEP_FLOOR_NS = 15_000     # small steps: so much is always allowed
 WINDOW_STEPS = 16

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # nothing is imported for it at run time, and annotations sta
 ADAPTERS = {
     "torch": "hotlap._torch",
     "torch._dynamo": "hotlap._torch.compile",
+    "torch.distributed.distributed_c10d": "hotlap._torch.distributed",
     "safetensors.torch": "hotlap._torch.safetensors",
     "torchvision.transforms.transforms": "hotlap._torch.transforms",
     "keras.src.callbacks.callback_list": "hotlap._keras",

@@ -36,7 +36,7 @@ COMMAND_OFF, COMMAND_ON, COMMAND_PROFILE, COMMAND_PING, COMMAND_SAY_AGAIN = 1, 2
 ANSWER_DONE, ANSWER_UNKNOWN, ANSWER_UNSUPPORTED, ANSWER_FAILED = 0, 1, 2, 3
 PART_QUEUE_DEPTH, PART_BATCH_CONTENT, PART_GARBAGE, PART_PHASES, PART_WORKER_PARTS, PART_EACH_STEP_FLUSH = (
     1, 2, 4, 8, 16, 32)
-PART_EACH_DETAIL = 64
+PART_EACH_DETAIL, PART_COLLECTIVES, PART_DEVICE = 64, 128, 256
 
 # SpanKind of src/model/span.h.
 STEP, DATA_WAIT, FORWARD, BACKWARD, OPTIMIZER, CHECKPOINT, GARBAGE, COMPILE, EPOCH, EVALUATION = range(1, 11)
@@ -45,6 +45,8 @@ USER, INITIALISATION, HOOK, SHADOW = range(18, 22)
 # Flags of spans.
 STEP_BY_OPTIMIZER, STEP_BY_LOADER, STEP_BY_PROGRAM, STEP_SKIPPED = 1, 2, 3, 4
 WAIT_BEFORE_FORWARD = 1
+# Flag of counts: the name is a metric of the hook's own and what it is about ("allocator.allocated.bytes cuda:0").
+COUNT_OF_HOOK = 1
 # Phase of src/model/event.h, ProcessRole of src/model/process.h.
 PHASE_INITIALISATION, PHASE_TRAINING, PHASE_EVALUATION, PHASE_FINALISATION = 2, 3, 4, 5
 ROLE_OTHER, ROLE_MAIN, ROLE_RANK, ROLE_LOADER = 0, 1, 2, 3
@@ -121,8 +123,8 @@ def pack_info(t: int, key: str, json_text: str) -> Optional[bytes]:
     return _padded(_INFO.pack(3, 0, (16 + len(raw_key) + len(raw) + 7) & -8, len(raw_key), len(raw), t), raw_key + raw)
 
 
-def pack_count(name: int, t: int, value: float, step: int) -> bytes:
-    return _COUNT.pack(4, 0, 32, name, t, value, step)
+def pack_count(name: int, t: int, value: float, step: int, flags: int = 0) -> bytes:
+    return _COUNT.pack(4, flags, 32, name, t, value, step)
 
 
 def pack_phase(t: int, phase: int, step: int) -> bytes:
@@ -221,8 +223,8 @@ class Ring:
             raise ValueError("ring of another version or cut short: %s" % path)
         self.run_id = run_id.rstrip(b"\0").decode("ascii")
         live = struct.unpack_from("<5q4Qq3Q", self.content, 256)
-        (self.phase, self.step, self.step_end_ns, _, _, self.sent, self.dropped, self.frames_dropped, self.shed,
-         self.own_time_ns, self.closed, self.errors, self.names_refused) = live
+        (self.phase, self.step, self.step_end_ns, self.group, self.sequence, self.sent, self.dropped,
+         self.frames_dropped, self.shed, self.own_time_ns, self.closed, self.errors, self.names_refused) = live
         self.answer = struct.unpack_from("<QQ", self.content, 640)
         self.head, = struct.unpack_from("<Q", self.content, 1024)
         self.tail, = struct.unpack_from("<Q", self.content, 1152)
@@ -279,8 +281,8 @@ def _decode(raw: bytes) -> Record:
         return {"type": "info", "t": t, "key": raw[16:16 + key].decode("utf-8"),
                 "json": raw[16 + key:16 + key + value].decode("utf-8")}
     if kind == 4:
-        _, _, _, name, t, value, step = _COUNT.unpack_from(raw)
-        return {"type": "count", "name": name, "t": t, "value": value, "step": step}
+        _, flags, _, name, t, value, step = _COUNT.unpack_from(raw)
+        return {"type": "count", "name": name, "flags": flags, "t": t, "value": value, "step": step}
     if kind == 5:
         _, _, _, phase, t, step = _PHASE.unpack_from(raw)
         return {"type": "phase", "t": t, "phase": phase, "step": step}
@@ -299,7 +301,7 @@ _LINES = {
             " a={a} b={b}",
     "name": "name id={id} text={text}",
     "info": "info t={t} key={key} json={json}",
-    "count": "count name={name} t={t} value={value:.6f} step={step}",
+    "count": "count name={name} flags={flags} t={t} value={value:.6f} step={step}",
     "phase": "phase t={t} phase={phase} step={step}",
     "process": "process t={t} role={role} rank={rank} local_rank={local_rank} world_size={world_size} worker={worker}"
                " attempt={attempt} pid={pid} parent={parent}",

@@ -82,7 +82,7 @@ class StepCounter final : public RecordVisitor {
   void on_span(const Span& span, std::uint8_t) override { steps += span.kind == SpanKind::kStep ? 1 : 0; }
   void on_name(std::uint32_t, std::string_view) override {}
   void on_info(std::int64_t, std::string_view, std::string_view) override {}
-  void on_count(std::uint32_t, std::int64_t, double, std::int64_t) override {}
+  void on_count(std::uint32_t, std::int64_t, double, std::int64_t, std::uint8_t) override {}
   void on_phase(std::int64_t, std::uint32_t, std::int64_t) override {}
   void on_process(const ProcessRecord&) override {}
   void on_end(std::int64_t, std::uint32_t) override {}

@@ -9,7 +9,7 @@ import types
 
 from hotlap import _hook
 
-AREAS = ("loader", "module", "optimizer", "checkpoint")
+AREAS = ("device", "loader", "module", "optimizer", "checkpoint", "distributed")
 _attached = []
 
 
@@ -34,14 +34,6 @@ def attach(torch):
             recorder.info("hook.adapter_failed", {"area": area, "error": "%s: %s" % (type(error).__name__, error)})
     recorder.info("torch", {"version": str(torch.__version__), "cuda": getattr(torch.version, "cuda", None),
                             "hip": getattr(torch.version, "hip", None), "threads": torch.get_num_threads()})
-    core.at_settle.append(lambda: recorder.info("accelerator", accelerator(torch)))
-
-
-def accelerator(torch):
-    """Whether the program uses one, without asking for one: nothing is initialised by looking."""
-    used = bool(getattr(torch.cuda, "_initialized", False))
-    kind = "hip" if getattr(torch.version, "hip", None) else "cuda" if getattr(torch.version, "cuda", None) else None
-    return {"kind": kind, "initialised": used, "devices": torch.cuda.device_count() if used else None}
 
 
 def skip_own_code(dynamo):

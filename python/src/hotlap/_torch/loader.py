@@ -207,6 +207,8 @@ def wrap_next(torch, base, recorder, core):
         current.batches += 1
         current.last_ns = end
         samples, size, tokens = found
+        if core.sampler is not None:
+            core.sampler.batch(batch)
         append((WAITED, start, end, id(iterator), loader, samples, size, tokens, depth))
 
     def first(current, start, end):

@@ -147,6 +147,8 @@ class Roots:
                 except BaseException as error:
                     error.__traceback__ = error.__traceback__.tb_next
                     raise
+            if core.sampler is not None:
+                core.sampler.forward(self, args, kwargs)
             start = now()
             try:
                 core.busy |= BUSY
@@ -154,6 +156,7 @@ class Roots:
                 core.busy &= OFF  # which a drain inside may have set
             except BaseException as error:
                 core.busy &= OFF
+                core.raised(error)
                 error.__traceback__ = error.__traceback__.tb_next
                 raise
             end = now()
@@ -230,6 +233,8 @@ def wrap_backward(torch, core):
             except BaseException as error:
                 error.__traceback__ = error.__traceback__.tb_next
                 raise
+        if core.sampler is not None:
+            core.sampler.backward_begins()
         start = now()
         try:
             core.busy |= BUSY
@@ -237,9 +242,12 @@ def wrap_backward(torch, core):
             core.busy &= OFF
         except BaseException as error:
             core.busy &= OFF
+            core.raised(error)
             error.__traceback__ = error.__traceback__.tb_next
             raise
         append((BACKWARD, start, now()))
+        if core.sampler is not None:
+            core.sampler.backward_ended()
         if len(core.events) >= BATCH_EVENTS:
             core.drain()
         return result

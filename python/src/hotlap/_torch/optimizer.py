@@ -89,6 +89,8 @@ def wrapped_step(plain_step, core, is_compiling):
             except BaseException as error:
                 error.__traceback__ = error.__traceback__.tb_next
                 raise
+        if core.sampler is not None:
+            core.sampler.optimizer_begins()
         start = now()
         try:
             core.optimizer_depth = 1
@@ -96,9 +98,12 @@ def wrapped_step(plain_step, core, is_compiling):
             core.optimizer_depth = 0
         except BaseException as error:
             core.optimizer_depth = 0
+            core.raised(error)
             error.__traceback__ = error.__traceback__.tb_next
             raise
         end = now()
+        if core.sampler is not None:
+            core.sampler.optimizer_ended()
         core.optimizer_calls += 1
         append((OPTIMIZER, start, end, id(self), False))
         core.tick(end)
