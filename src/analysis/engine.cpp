@@ -71,6 +71,10 @@ Result<void> RecordingAnalysis::read_processes() {
   for (const ProcessInfo& process : processes) {
     const auto source = info_.attributes.find(format("process.{}.step_source", slot_label(process)));
     if (source != info_.attributes.end() && source->second == "loader") builder_.set_inferred(process.slot);
+    const auto unseen = info_.attributes.find(format("process.{}.communication_unseen", slot_label(process)));
+    if (unseen != info_.attributes.end()) {
+      builder_.set_communication_unseen(process.slot, unseen->second != "null");
+    }
   }
   if (processes == processes_) return {};
   processes_ = std::move(processes);

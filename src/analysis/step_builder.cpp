@@ -110,7 +110,8 @@ std::uint32_t shed_parts(std::int64_t hook_parts) {
     return (static_cast<std::uint64_t>(hook_parts) & static_cast<std::uint64_t>(part)) != 0;
   };
   return (has_shed(HookPart::kPhases) ? bit(kForwardPart) | bit(kBackwardPart) | bit(kOptimizerPart) : 0) |
-         (has_shed(HookPart::kGarbage) ? bit(kGarbagePart) : 0);
+         (has_shed(HookPart::kGarbage) ? bit(kGarbagePart) : 0) |
+         (has_shed(HookPart::kCollectives) ? bit(kCommunicationPart) : 0);
 }
 
 }  // namespace
@@ -121,6 +122,14 @@ StepBuilder::Process* StepBuilder::process_of(std::uint32_t slot) {
   if (const auto found = processes_.find(slot); found != processes_.end()) return &found->second;
   if (processes_.size() >= kProcessesMax) return nullptr;
   return &processes_[slot];
+}
+
+void StepBuilder::set_communication_unseen(std::uint32_t process, bool is_unseen) {
+  if (is_unseen) {
+    communication_unseen_.insert(process);
+  } else {
+    communication_unseen_.erase(process);
+  }
 }
 
 void StepBuilder::add(const Span& span) {
@@ -242,7 +251,7 @@ void StepBuilder::emit_step(std::uint32_t slot, Process& process, const Span& sp
     step.forward_ns = take(kForwardPart);
     step.backward_ns = take(kBackwardPart);
     step.optimizer_ns = take(kOptimizerPart);
-    step.communication_ns = take(kCommunicationPart);
+    if (!communication_unseen_.contains(slot)) step.communication_ns = take(kCommunicationPart);
     step.gc_ns = take(kGarbagePart);
     step.hook_ns = process.hook_ns;
     if ((measured & bit(kDataWaitPart)) != 0) step.batches = batches;

@@ -37,6 +37,8 @@ class StepBuilder {
   void set_rank(std::uint32_t process, std::int32_t rank) { ranks_[process] = rank; }
   // Its steps are marked as inferred: the hook cut them by the loader's cadence.
   void set_inferred(std::uint32_t process) { inferred_.insert(process); }
+  // What its steps communicate is not seen, or only in part: then it is missing, whatever calls are seen.
+  void set_communication_unseen(std::uint32_t process, bool is_unseen);
   void add(const Span& span);
   // Nothing more will come: gives out what is held back.
   void finish();
@@ -73,6 +75,7 @@ class StepBuilder {
   Emit emit_;
   std::map<std::uint32_t, Process> processes_;
   std::set<std::uint32_t> inferred_;
+  std::set<std::uint32_t> communication_unseen_;
   std::map<std::uint32_t, std::int32_t> ranks_;
   Counts counts_;
 };

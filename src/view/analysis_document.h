@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/fact.h"
 #include "model/finding.h"
 #include "model/losses.h"
 #include "model/run.h"
@@ -103,6 +104,7 @@ struct AnalysisDocument {
   std::vector<std::string> seen;          // grade B and too short: what was seen all the same
   std::optional<double> left_to_win_pct;  // healthy: all waits and checkpoints together
   StepsDocument steps;
+  std::vector<Fact> facts;        // on the model, its devices and its communication; kinds: docs/reference/rules.md
   std::vector<Finding> findings;  // primary ones first, by loss
   std::int64_t rules_run = 0;
   std::vector<RuleNotRun> rules_not_run;

@@ -1,5 +1,7 @@
 // AnalysisDocument → JSON of schema 1. Absent values are null; nanoseconds travel as decimal text, since a JSON number
 // loses them.
+#include <map>
+
 #include "base/format.h"
 #include "base/json_writer.h"
 #include "view/analysis_document.h"
@@ -117,6 +119,28 @@ void write_steps(JsonWriter& w, const StepsDocument& steps) {
   w.end_object();
 }
 
+// By kind; only where there are any.
+void write_facts(JsonWriter& w, const std::vector<Fact>& facts) {
+  if (facts.empty()) return;
+  std::map<std::string_view, std::vector<const Fact*>> by_kind;
+  for (const Fact& fact : facts) by_kind[fact.kind].push_back(&fact);
+  w.key("facts").begin_object();
+  for (const auto& [kind, all] : by_kind) {
+    w.key(kind).begin_array();
+    for (const Fact* fact : all) {
+      w.begin_object().key("where");
+      write_where(w, fact->where);
+      for (const auto& [name, value] : fact->fields) {
+        w.key(name);
+        std::visit([&](const auto& content) { w.value(content); }, value);
+      }
+      w.end_object();
+    }
+    w.end_array();
+  }
+  w.end_object();
+}
+
 void write_previous(JsonWriter& w, const std::optional<PreviousRun>& previous) {
   w.key("previous");
   if (!previous) {
@@ -178,6 +202,7 @@ std::string to_json(const AnalysisDocument& d) {
   write_texts(w, d.seen);
   w.end_object();
   write_steps(w, d.steps);
+  write_facts(w, d.facts);
   w.key("findings").begin_array();
   for (const Finding& finding : d.findings) write_finding(w, finding);
   w.end_array();

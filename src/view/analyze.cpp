@@ -1,6 +1,8 @@
 #include "view/analyze.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -84,6 +86,13 @@ std::vector<std::string> seen_words(const FactTable& facts, const AnalysisDocume
     }
   }
   return seen;
+}
+
+// Facts that answers show as they are.
+bool is_shown(const Fact& fact) {
+  constexpr std::array<std::string_view, 4> kKinds{"job.model", "job.settings", "compute.efficiency",
+                                                   "communication.summary"};
+  return fact.kind.starts_with("device.") || std::ranges::find(kKinds, fact.kind) != kKinds.end();
 }
 
 double left_to_win(const Breakdown& b) {
@@ -177,6 +186,7 @@ AnalysisDocument make_document(const RunInfo& run, const FactTable& facts, const
   if (const Fact* software = facts.find("job.software")) d.has_gpu = software->number("gpu") == 1;
   set_steps(facts, d);
   set_self(facts, d);
+  std::ranges::copy_if(facts.facts(), std::back_inserter(d.facts), is_shown);
   d.findings = outcome.findings;
   for (Finding& finding : d.findings) {
     if (finding.lost_s && run.price) finding.money = money_for(*finding.lost_s, *run.price);

@@ -87,7 +87,8 @@ std::string violation(const JsonValue& schema, const JsonValue& value, const std
     if (value.is_object() && !value[*name.text()].exists()) return where + "." + *name.text() + ": missing";
   }
   for (const std::string& name : value.is_object() ? value.keys() : std::vector<std::string>{}) {
-    const JsonValue property = schema["properties"][name];
+    JsonValue property = schema["properties"][name];
+    if (!property.exists() && schema["additionalProperties"].is_object()) property = schema["additionalProperties"];
     if (!property.exists()) {
       if (schema["properties"].exists() && name != "evidence") return where + "." + name + ": not in the schema";
       continue;
@@ -103,6 +104,11 @@ std::string violation(const JsonValue& schema, const JsonValue& value, const std
 void expect_answer_valid(const FakeJob& job, const RunInfo& run, bool with_extras) {
   FakeRecording recording;
   job.record(recording);
+  if (with_extras) {
+    recording.add_sample("allocator.allocated.bytes", "main/cuda:0", MetricKind::kGauge, 1,
+                         {1'000'000'000'000, Value::of(std::uint64_t{5})});
+    recording.add_attribute("process.main.model", R"({"classes": ["Net"], "parameters": 7, "trainable": 7})");
+  }
   std::vector<RecordingReader*> readers{&recording};
   RunAnalysis analysis(run, all_analyzers());
   ASSERT_TRUE(analysis.advance(readers).ok());
@@ -120,6 +126,8 @@ void expect_answer_valid(const FakeJob& job, const RunInfo& run, bool with_extra
   ASSERT_TRUE(schema.ok());
   const auto answer = JsonDocument::parse(to_json(d));
   ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer->root()["facts"].keys(),
+            with_extras ? (std::vector<std::string>{"device.memory", "job.model"}) : std::vector<std::string>{});
   EXPECT_EQ(violation(schema->root(), answer->root(), "$"), "");
 }
 

@@ -60,6 +60,7 @@ void record_steps(const FakeJob& job, std::uint32_t main, const std::vector<std:
                   std::int64_t& end_ns) {
   const std::uint32_t train_name = out.add_name("loader 1 (Images)");
   const std::uint32_t evaluation_name = out.add_name("loader 2 (Proofs)");
+  const std::uint32_t collective_name = job.collective_ms > 0 ? out.add_name("all_reduce (gloo, group 0)") : 0;
   const std::uint32_t worker_name = job.has_loader_names ? train_name : 0;
   Noise noise(job.jitter);
   std::int64_t t = kBeginNs;
@@ -105,6 +106,16 @@ void record_steps(const FakeJob& job, std::uint32_t main, const std::vector<std:
     };
     part(SpanKind::kForward, 0.35);
     part(SpanKind::kBackward, 0.55);
+    if (job.collective_ms > 0) {
+      out.add_span({.start_ns = t,
+                    .duration_ns = ns(job.collective_ms),
+                    .kind = SpanKind::kCollective,
+                    .process = main,
+                    .name = collective_name,
+                    .step = i,
+                    .value_a = 400,
+                    .value_b = i});
+    }
     t += ns(job.other_ms * slow);
     if (job.checkpoint_every > 0 && (i + 1) % job.checkpoint_every == 0) {
       out.add_span({.start_ns = t,
@@ -120,7 +131,8 @@ void record_steps(const FakeJob& job, std::uint32_t main, const std::vector<std:
                   .kind = SpanKind::kStep,
                   .process = main,
                   .step = i,
-                  .value_a = samples});
+                  .value_a = samples,
+                  .value_b = job.tokens});
     out.add_span({.start_ns = start,
                   .duration_ns = 15 * kNsPerUs,
                   .kind = SpanKind::kHook,

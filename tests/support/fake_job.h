@@ -36,6 +36,8 @@ struct FakeJob {
   std::string main_thread = "python3";
   ProcessRole role = ProcessRole::kMain;
   std::int32_t rank = -1;
+  std::int64_t tokens = -1;  // of a step; -1: the batch does not say
+  double collective_ms = 0;  // an explicit all_reduce in each step, a part of other_ms
 
   double step_ms() const;  // of a typical step
   void record(FakeRecording& out) const;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "analysis/analyzer.h"
+#include "analysis/figure_table.h"
 #include "analysis/step_table.h"
 #include "base/clock.h"
 
@@ -28,7 +29,8 @@ constexpr std::array kFields{
     FactField{"forward", "%", "the model's forward pass and loss"},
     FactField{"backward", "%", "the backward pass"},
     FactField{"optimizer", "%", "the optimizer's update"},
-    FactField{"communication", "%", "collectives that nothing else covers"},
+    FactField{"communication", "%",
+              "collectives that nothing else covers; of DistributedDataParallel what backward waits for"},
     FactField{"checkpoint", "%", "saving and loading"},
     FactField{"gc", "%", "Python's garbage collector"},
     FactField{"compile", "%", "compilation and recompilation"},
@@ -44,7 +46,14 @@ class BreakdownAnalyzer final : public Analyzer {
   explicit BreakdownAnalyzer(const RunDescription& run) : table_(run) {}
   void on_processes(std::span<const ProcessInfo> processes) override { table_.on_processes(processes); }
   void on_step(const Step& step) override { table_.on_step(step); }
-  void merge(const Analyzer& other) override { table_.merge(static_cast<const BreakdownAnalyzer&>(other).table_); }
+  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
+    figures_.add(series, points);
+  }
+  void merge(const Analyzer& other) override {
+    const auto& from = static_cast<const BreakdownAnalyzer&>(other);
+    table_.merge(from.table_);
+    figures_.merge(from.figures_);
+  }
 
   void snapshot(FactTable& out) const override {
     for (const StepTable::Entry& entry : table_.entries()) {
@@ -52,11 +61,16 @@ class BreakdownAnalyzer final : public Analyzer {
       const StepSums& sums = steady.sums;
       if (sums.hooked_steps == 0 || sums.hooked_ns == 0) continue;
       Fact fact{.kind = "breakdown.parts", .where = entry.where};
+      const auto exposed_ns = reducer_exposed_ns(entry.process);
       double known = 0;
       const double mean_ns = static_cast<double>(sums.hooked_ns) / static_cast<double>(sums.hooked_steps);
       bool has_parts = false;
       for (const auto& [part, name] : kParts) {
-        const auto part_mean_ns = sums.mean_ns(part);
+        auto part_mean_ns = sums.mean_ns(part);
+        if (part == StepPart::kCommunication && !part_mean_ns) part_mean_ns = exposed_ns;
+        if (part == StepPart::kBackward && part_mean_ns && exposed_ns && !sums.mean_ns(StepPart::kCommunication)) {
+          part_mean_ns = std::max(*part_mean_ns - *exposed_ns, 0.0);  // it is inside backward
+        }
         if (!part_mean_ns) continue;
         const double share = std::min(100 * *part_mean_ns / mean_ns, 100 - known);
         known += share;
@@ -71,8 +85,19 @@ class BreakdownAnalyzer final : public Analyzer {
   }
 
  private:
+  // Of one backward: DistributedDataParallel's communication beyond what backward computes meanwhile.
+  std::optional<double> reducer_exposed_ns(const std::string& process) const {
+    const auto whole_ms = settled_mean_of(figures_.find("ddp.communication.ms", process));
+    const auto overlap_ms = settled_mean_of(figures_.find("ddp.overlap.ms", process));
+    if (!whole_ms || !overlap_ms) return std::nullopt;
+    return std::max(*whole_ms - *overlap_ms, 0.0) * static_cast<double>(kNsPerMs);
+  }
+
   StepTable table_;
+  FigureTable figures_;
 };
+
+constexpr std::array<std::string_view, 2> kMetrics{"ddp.communication.ms", "ddp.overlap.ms"};
 
 std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_unique<BreakdownAnalyzer>(run); }
 
@@ -81,7 +106,7 @@ std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_uni
 extern constinit const AnalyzerSpec analyzer_breakdown{.id = "breakdown",
                                                        .summary = "Where the time of a typical step goes.",
                                                        .produces = kSchemas,
-                                                       .metrics = {},
+                                                       .metrics = kMetrics,
                                                        .spans = {},
                                                        .open = open};
 
