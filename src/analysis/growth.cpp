@@ -87,12 +87,15 @@ Rises jumps(const std::vector<Point>& points, double noise) {
   const double usual = median(sizes).value_or(0);
   const double limit = std::max({noise / 2, 6 * usual});
   Rises out;
-  for (std::size_t i = 1; i < points.size(); ++i) {
-    const double rise = points[i].low - points[i - 1].low;
-    if (rise < limit) continue;
-    // A rise that a bucket cuts in two is one.
-    if (out.at.empty() || i > out.at.back() + 1) out.at.push_back(i);
-    out.sum += rise;
+  for (std::size_t i = 1; i < points.size();) {
+    std::size_t end = i;
+    while (end < points.size() && points[end].low - points[end - 1].low >= limit) ++end;
+    // A rise that a bucket cuts in two is one; what goes on for longer is a ramp, not a step.
+    if (end > i && end - i <= 2) {
+      out.at.push_back(i);
+      out.sum += points[end - 1].low - points[i - 1].low;
+    }
+    i = std::max(end, i + 1);
   }
   return out;
 }
@@ -171,11 +174,14 @@ std::optional<double> LevelTrack::mean(std::int64_t from_ns, std::int64_t to_ns)
 LevelTrack LevelTrack::sum(const std::vector<const LevelTrack*>& tracks) {
   LevelTrack out;
   std::int64_t width_ns = 0;
+  std::int64_t spacing_ns = 0;  // of the level that is sampled most rarely: between its samples nothing is known
   std::int64_t from_ns = INT64_MIN;
   std::int64_t to_ns = INT64_MAX;
   for (const LevelTrack* track : tracks) {
     if (track->is_empty()) return out;
     width_ns = std::max(width_ns, track->width_ns_);
+    const auto gaps = static_cast<std::int64_t>(std::max<std::size_t>(track->buckets_.size(), 2)) - 1;
+    spacing_ns = std::max(spacing_ns, (track->end_ns_ - track->begin_ns()) / gaps);
     from_ns = std::max(from_ns, track->begin_ns());
     to_ns = std::min(to_ns, track->end_ns_);
   }
@@ -183,7 +189,8 @@ LevelTrack LevelTrack::sum(const std::vector<const LevelTrack*>& tracks) {
   out.width_ns_ = width_ns;
   // Each level holds until it is next sampled; slow ones (PSS, every ten seconds) are read at the same times.
   std::vector<std::size_t> at(tracks.size(), 0);
-  const std::int64_t step_ns = std::max(width_ns, (to_ns - from_ns) / static_cast<std::int64_t>(kBucketsMax));
+  const std::int64_t step_ns =
+      std::max({width_ns, spacing_ns, (to_ns - from_ns) / static_cast<std::int64_t>(kBucketsMax)});
   for (std::int64_t t = from_ns; t <= to_ns; t += step_ns) {
     double total = 0;
     for (std::size_t i = 0; i < tracks.size(); ++i) {

@@ -98,7 +98,8 @@ void record_steps(const FakeJob& job, std::uint32_t main, const std::vector<std:
                   .value_a = samples,
                   .value_b = 1'000'000});
     t += wait;
-    const std::int64_t compute = ns(job.compute_ms * slow);
+    const double slower = job.slower_from >= 0 && i >= job.slower_from ? job.slower_by : 1;
+    const std::int64_t compute = ns(job.compute_ms * slow * slower);
     const auto part = [&](SpanKind kind, double share) {
       const auto duration = static_cast<std::int64_t>(static_cast<double>(compute) * share);
       out.add_span({.start_ns = t, .duration_ns = duration, .kind = kind, .process = main, .step = i});
@@ -219,7 +220,7 @@ void FakeJob::record(FakeRecording& out) const {
   const std::int32_t all_cores = host_cores > 0 ? host_cores : cores;
   for (std::int64_t t = kBeginNs; t <= end_ns + kTickNs; t += kTickNs) {
     counter("cpu.busy.seconds", "", t, busy + neighbour_cores, 1e-6);
-    counter("cpu.steal.seconds", "", t, 0, 1e-6);
+    if (has_steal) counter("cpu.steal.seconds", "", t, 0, 1e-6);
     if (host_cores > 0) counter("cgroup.cpu.usage.seconds", "", t, busy, 1e-6);
     double rest = busy + neighbour_cores;
     for (std::int32_t core = 0; core < all_cores; ++core) {
@@ -237,7 +238,7 @@ void FakeJob::record(FakeRecording& out) const {
     }
     gauge("cpu.count", t, all_cores);
     gauge("cpu.usable.cores", t, cores);
-    gauge("cpu.runnable", t, std::max(busy, 1.0));
+    if (has_runnable) gauge("cpu.runnable", t, std::max(busy, 1.0));
   }
 }
 

@@ -30,6 +30,10 @@ struct FakeJob {
   std::int64_t evaluation_every = 0;  // after so many steps an evaluation, over a loader of its own
   std::int64_t evaluation_batches = 10;
   double evaluation_batch_ms = 200;
+  std::int64_t slower_from = -1;  // from this step on computing takes slower_by as long
+  double slower_by = 1;
+  bool has_steal = true;         // false: a test tells its own
+  bool has_runnable = true;      // the same
   bool has_loader_names = true;  // false: a hook that did not tell loaders apart
   bool has_hook = true;
   bool has_threads = true;

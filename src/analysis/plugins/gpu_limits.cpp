@@ -1,0 +1,287 @@
+// What holds a GPU down: power, heat, clocks, its link to the machine; and whether it failed.
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "analysis/node_analyzer.h"
+#include "analysis/steady_window.h"
+#include "analysis/time_profile.h"
+#include "base/text.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::array kLimitFields{
+    FactField{"steps_only", "1", "1: during typical steps; 0: nobody saw a step, during all that was recorded"},
+    FactField{"power_w", "W", "mean"},
+    FactField{"power_limit_w", "W", "limit that is enforced"},
+    FactField{"power_default_w", "W", "limit with which the board starts"},
+    FactField{"power_requested_w", "W", "limit that was asked for"},
+    FactField{"clock_mhz", "MHz", "clock of the compute units, mean"},
+    FactField{"clock_max_mhz", "MHz", "the highest that it has"},
+    FactField{"clock_pct", "%", "mean of the highest"},
+    FactField{"clock_first_mhz", "MHz", "mean of the first quarter"},
+    FactField{"clock_last_mhz", "MHz", "mean of the last quarter"},
+    FactField{"temperature_c", "Cel", "mean"},
+    FactField{"temperature_first_c", "Cel", "mean of the first quarter"},
+    FactField{"temperature_last_c", "Cel", "mean of the last quarter"},
+    FactField{"temperature_slowdown_c", "Cel", "at which the hardware slows itself down"},
+    FactField{"power_cap_pct", "%", "share of time with clocks lowered to stay within the power limit"},
+    FactField{"thermal_pct", "%", "share of time with clocks lowered because of heat"},
+    FactField{"power_brake_pct", "%", "share of time with clocks lowered because the power supply asks for it"},
+    FactField{"sync_boost_pct", "%", "share of time with clocks held to those of the slowest GPU of a group"},
+    FactField{"application_clocks_pct", "%", "share of time with clocks limited by what a user set"},
+    FactField{"pcie_generation", "1", "highest that was used"},
+    FactField{"pcie_generation_max", "1", "that GPU and slot can use"},
+    FactField{"pcie_width", "{lane}", "most lanes that were used"},
+    FactField{"pcie_width_max", "{lane}", "that GPU and slot can use"},
+    FactField{"pcie_bytes_per_s", "By/s", "received over PCIe, mean"},
+    FactField{"pcie_replays", "{event}", "packets sent again"},
+};
+constexpr std::array kHealthFields{
+    FactField{"lost", "{event}", "times that it was lost"},
+    FactField{"back", "{event}", "times that it came back"},
+    FactField{"lost_at_s", "s", "when it was lost first, on the recording's clock"},
+    FactField{"lost_for_s", "s", "time for which it was gone, up to the end if it did not come back"},
+    FactField{"why", "text", "what the driver said"},
+    FactField{"xids", "{event}", "error reports of the driver"},
+    FactField{"xid", "1", "number of the last one"},
+    FactField{"ecc_uncorrected", "{error}", "memory errors that could not be corrected, during the recording"},
+    FactField{"rows_pending", "1", "1: a row of memory waits to be replaced at the next reset"},
+    FactField{"rows_failed", "1", "1: a row of memory could not be replaced"},
+    FactField{"recovery_action", "1", "what the driver asks for: 0 nothing, 1 reset, 2 reboot, 3 and 4 drain"},
+};
+constexpr std::array kSchemas{
+    FactSchema{"gpu.limits", "what limits one GPU", kLimitFields},
+    FactSchema{"gpu.health", "failures of one GPU", kHealthFields}};
+constexpr std::array<std::string_view, 31> kMetrics{
+    "gpu.power.watts",
+    "gpu.power.limit.watts",
+    "gpu.power.limit_default.watts",
+    "gpu.power.limit_requested.watts",
+    "gpu.clock.sm.mhz",
+    "gpu.clock.sm_max.mhz",
+    "gpu.temperature.celsius",
+    "gpu.temperature.slowdown.celsius",
+    "gpu.clock_event.power_cap",
+    "gpu.clock_event.thermal_sw",
+    "gpu.clock_event.thermal_hw",
+    "gpu.clock_event.power_brake",
+    "gpu.clock_event.sync_boost",
+    "gpu.clock_event.application_clocks",
+    "gpu.clock_event.power_cap.seconds",
+    "gpu.clock_event.thermal_sw.seconds",
+    "gpu.clock_event.thermal_hw.seconds",
+    "gpu.clock_event.power_brake.seconds",
+    "gpu.clock_event.sync_boost.seconds",
+    "gpu.pcie.generation",
+    "gpu.pcie.generation_max",
+    "gpu.pcie.width",
+    "gpu.pcie.width_max",
+    "gpu.pcie.receive.bytes",
+    "gpu.pcie.receive.rate",
+    "gpu.pcie.replays",
+    "gpu.ecc.uncorrected",
+    "gpu.remapped_rows.pending",
+    "gpu.remapped_rows.failed",
+    "gpu.recovery_action",
+    "gpu.busy.percent",
+};
+constexpr std::size_t kGpusMax = 128;
+
+struct Gpu {
+  std::map<std::string, GaugeProfile, std::less<>> gauges;
+  std::map<std::string, RateProfile, std::less<>> rates;
+  std::map<std::string, double, std::less<>> highest;
+};
+struct Health {
+  double lost = 0;
+  double back = 0;
+  double xids = 0;
+  std::optional<double> xid;
+  std::int64_t first_lost_ns = -1;
+  std::int64_t lost_since_ns = -1;
+  std::int64_t lost_ns = 0;
+  std::string why;
+};
+
+class GpuLimitsAnalyzer final : public NodeAnalyzer<GpuLimitsAnalyzer> {
+ public:
+  explicit GpuLimitsAnalyzer(const RunDescription& run) : NodeAnalyzer(run) {}
+
+  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
+    if (points.empty() || (gpus_.size() >= kGpusMax && !gpus_.contains(series.instance))) return;
+    first_ns_ = std::min(first_ns_, points.front().t_ns);
+    last_ns_ = std::max(last_ns_, points.back().t_ns);
+    Gpu& gpu = gpus_[series.instance];
+    if (series.kind == MetricKind::kCounter) {
+      gpu.rates[series.metric].add(points, series.scale);
+      return;
+    }
+    gpu.gauges[series.metric].add(points, series.scale);
+    for (const SamplePoint& point : points) {
+      const auto number = point.value.number();
+      if (!number) continue;
+      double& most = gpu.highest.try_emplace(series.metric, *number * series.scale).first->second;
+      most = std::max(most, *number * series.scale);
+    }
+  }
+
+  void on_event(const Event& event) override {
+    if (event.kind != EventKind::kGpuLost && event.kind != EventKind::kGpuBack && event.kind != EventKind::kGpuXid)
+      return;
+    const std::size_t colon = event.text.find(':');
+    const std::string device = event.text.substr(0, colon);
+    if (health_.size() >= kGpusMax && !health_.contains(device)) return;
+    Health& health = health_[device];
+    last_ns_ = std::max(last_ns_, event.t_ns);
+    if (event.kind == EventKind::kGpuXid) {
+      health.xids += 1;
+      health.xid = static_cast<double>(event.value);
+    } else if (event.kind == EventKind::kGpuLost) {
+      health.lost += 1;
+      if (health.first_lost_ns < 0) health.first_lost_ns = event.t_ns;
+      health.lost_since_ns = event.t_ns;
+      if (colon != std::string::npos) health.why = std::string(trim(std::string_view(event.text).substr(colon + 1)));
+    } else {
+      health.back += 1;
+      if (health.lost_since_ns >= 0) health.lost_ns += event.t_ns - health.lost_since_ns;
+      health.lost_since_ns = -1;
+    }
+  }
+
+  std::int64_t seen_ns() const { return last_ns_ > first_ns_ ? last_ns_ - first_ns_ : 0; }
+
+  void snapshot_node(const std::string& node, FactTable& out) const {
+    const auto window = steady_or_observed(table_, first_ns_, last_ns_);
+    for (const auto& [name, gpu] : gpus_) {
+      if (!window) break;
+      Fact fact{.kind = "gpu.limits"};
+      fact.where.node = node;
+      fact.where.device = name;
+      fill(gpu, *window, fact);
+      if (fact.fields.size() > 1) out.add(std::move(fact));
+    }
+    for (const auto& [name, gpu] : gpus_) {
+      const auto known = health_.find(name);
+      Fact fact{.kind = "gpu.health"};
+      fact.where.node = node;
+      fact.where.device = name;
+      fact.set("lost", 0).set("xids", 0);
+      if (known != health_.end()) fill(known->second, fact);
+      fill_errors(gpu, fact);
+      out.add(std::move(fact));
+    }
+    for (const auto& [name, health] : health_) {
+      if (gpus_.contains(name)) continue;
+      Fact fact{.kind = "gpu.health"};
+      fact.where.node = node;
+      fact.where.device = name;
+      fill(health, fact);
+      out.add(std::move(fact));
+    }
+  }
+
+ private:
+  static std::optional<double> mean(const Gpu& gpu, std::string_view metric, std::int64_t from_ns, std::int64_t to_ns) {
+    const auto found = gpu.gauges.find(metric);
+    return found == gpu.gauges.end() ? std::nullopt : found->second.mean(from_ns, to_ns);
+  }
+  static std::optional<double> last(const Gpu& gpu, std::string_view metric) {
+    const auto found = gpu.gauges.find(metric);
+    return found == gpu.gauges.end() ? std::nullopt : found->second.last();
+  }
+  static std::optional<double> highest(const Gpu& gpu, std::string_view metric) {
+    const auto found = gpu.highest.find(metric);
+    return found == gpu.highest.end() ? std::nullopt : std::optional(found->second);
+  }
+  static std::optional<double> rate(const Gpu& gpu, std::string_view metric, const SteadyWindow& window) {
+    const auto found = gpu.rates.find(metric);
+    return found == gpu.rates.end() ? std::nullopt : found->second.rate(window.from_ns, window.to_ns);
+  }
+
+  // Of the driver's count of time, which misses nothing; else of the samples that showed it.
+  static std::optional<double> share_pct(const Gpu& gpu, const std::string& event, const SteadyWindow& window) {
+    if (const auto counted = rate(gpu, event + ".seconds", window)) return std::min(100 * *counted, 100.0);
+    if (const auto seen = mean(gpu, event, window.from_ns, window.to_ns)) return std::min(100 * *seen, 100.0);
+    return std::nullopt;
+  }
+
+  static void fill(const Gpu& gpu, const SteadyWindow& window, Fact& fact) {
+    const std::int64_t from = window.from_ns;
+    const std::int64_t to = window.to_ns;
+    const std::int64_t quarter = (to - from) / 4;
+    fact.set("steps_only", window.is_of_steps ? 1 : 0);
+    fact.set("power_w", mean(gpu, "gpu.power.watts", from, to))
+        .set("power_limit_w", last(gpu, "gpu.power.limit.watts"));
+    fact.set("power_default_w", last(gpu, "gpu.power.limit_default.watts"));
+    fact.set("power_requested_w", last(gpu, "gpu.power.limit_requested.watts"));
+    const auto clock = mean(gpu, "gpu.clock.sm.mhz", from, to);
+    const auto clock_max = last(gpu, "gpu.clock.sm_max.mhz");
+    fact.set("clock_mhz", clock).set("clock_max_mhz", clock_max);
+    if (clock && clock_max && *clock_max > 0) fact.set("clock_pct", std::min(100 * *clock / *clock_max, 100.0));
+    fact.set("clock_first_mhz", mean(gpu, "gpu.clock.sm.mhz", from, from + quarter));
+    fact.set("clock_last_mhz", mean(gpu, "gpu.clock.sm.mhz", to - quarter, to));
+    fact.set("temperature_c", mean(gpu, "gpu.temperature.celsius", from, to));
+    fact.set("temperature_first_c", mean(gpu, "gpu.temperature.celsius", from, from + quarter));
+    fact.set("temperature_last_c", mean(gpu, "gpu.temperature.celsius", to - quarter, to));
+    fact.set("temperature_slowdown_c", last(gpu, "gpu.temperature.slowdown.celsius"));
+    fact.set("power_cap_pct", share_pct(gpu, "gpu.clock_event.power_cap", window));
+    const auto by_driver = share_pct(gpu, "gpu.clock_event.thermal_sw", window);
+    const auto by_hardware = share_pct(gpu, "gpu.clock_event.thermal_hw", window);
+    if (by_driver || by_hardware) fact.set("thermal_pct", std::max(by_driver.value_or(0), by_hardware.value_or(0)));
+    fact.set("power_brake_pct", share_pct(gpu, "gpu.clock_event.power_brake", window));
+    fact.set("sync_boost_pct", share_pct(gpu, "gpu.clock_event.sync_boost", window));
+    fact.set("application_clocks_pct", share_pct(gpu, "gpu.clock_event.application_clocks", window));
+    // An idle GPU lowers its link: what counts is the best that it had.
+    fact.set("pcie_generation", highest(gpu, "gpu.pcie.generation"));
+    fact.set("pcie_generation_max", highest(gpu, "gpu.pcie.generation_max"));
+    fact.set("pcie_width", highest(gpu, "gpu.pcie.width")).set("pcie_width_max", highest(gpu, "gpu.pcie.width_max"));
+    const auto received = rate(gpu, "gpu.pcie.receive.bytes", window);
+    fact.set("pcie_bytes_per_s", received ? received : mean(gpu, "gpu.pcie.receive.rate", from, to));
+    if (const auto found = gpu.rates.find("gpu.pcie.replays"); found != gpu.rates.end())
+      fact.set("pcie_replays", found->second.amount(from, to));
+  }
+
+  void fill(const Health& health, Fact& fact) const {
+    if (health.lost > 0) {
+      const std::int64_t open_ns = health.lost_since_ns >= 0 ? last_ns_ - health.lost_since_ns : 0;
+      fact.set("lost", health.lost)
+          .set("back", health.back)
+          .set("lost_at_s", static_cast<double>(health.first_lost_ns) / static_cast<double>(kNsPerS))
+          .set("lost_for_s", static_cast<double>(health.lost_ns + open_ns) / static_cast<double>(kNsPerS));
+      if (!health.why.empty()) fact.set_text("why", health.why);
+    }
+    if (health.xids > 0) fact.set("xids", health.xids).set("xid", health.xid);
+  }
+
+  void fill_errors(const Gpu& gpu, Fact& fact) const {
+    const auto positive = [&](std::string_view field, std::optional<double> value) {
+      if (value.value_or(0) > 0) fact.set(field, value);
+    };
+    if (const auto found = gpu.rates.find("gpu.ecc.uncorrected"); found != gpu.rates.end())
+      positive("ecc_uncorrected", found->second.amount(first_ns_, last_ns_));
+    positive("rows_pending", last(gpu, "gpu.remapped_rows.pending"));
+    positive("rows_failed", last(gpu, "gpu.remapped_rows.failed"));
+    positive("recovery_action", last(gpu, "gpu.recovery_action"));
+  }
+
+  std::map<std::string, Gpu> gpus_;
+  std::map<std::string, Health> health_;
+  std::int64_t first_ns_ = INT64_MAX;
+  std::int64_t last_ns_ = INT64_MIN;
+};
+
+std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_unique<GpuLimitsAnalyzer>(run); }
+
+}  // namespace
+
+extern constinit const AnalyzerSpec analyzer_gpu_limits{
+    .id = "gpu_limits",
+    .summary = "Power, heat, clocks, link and failures of each GPU.",
+    .produces = kSchemas,
+    .metrics = kMetrics,
+    .spans = {},
+    .open = open};
+
+}  // namespace hotlap

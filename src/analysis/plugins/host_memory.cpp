@@ -1,0 +1,220 @@
+// Memory of the machine and of each process of the job: what is left under the limit that binds, and whether it grows:
+// a leak, a pool, one step, stairs at each epoch. Page cache is no use of memory: it is given back.
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "analysis/growth.h"
+#include "analysis/node_analyzer.h"
+#include "analysis/steady_window.h"
+#include "analysis/time_profile.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::array kSummaryFields{
+    FactField{"limit_bytes", "By", "what the job may use: its group's limit, or the machine's memory"},
+    FactField{"limited_by", "text", "group or machine"},
+    FactField{"used_bytes", "By", "working set now: without page cache that was not used lately"},
+    FactField{"peak_bytes", "By", "the most of it"},
+    FactField{"peak_pct", "%", "the same, of the limit"},
+    FactField{"headroom_bytes", "By", "limit minus peak"},
+    FactField{"steps_only", "1", "1: growth is that during typical steps"},
+    FactField{"window_s", "s", "time over which growth was judged"},
+    FactField{"shape", "text", "flat, leak, stairs, step, pool or spikes; absent: too short to say"},
+    FactField{"growth_bytes_per_s", "By/s", "slope of the floor, of a leak or stairs"},
+    FactField{"growth_half_width", "By/s", "half of its 95 % interval"},
+    FactField{"first_bytes", "By", "its floor at the window's begin"},
+    FactField{"last_bytes", "By", "and at its end"},
+    FactField{"to_limit_s", "s", "time until the limit is reached, if it goes on like this"},
+    FactField{"swap_in_pages_per_s", "{page}/s", "read from swap"},
+    FactField{"memory_pressure_pct", "%", "share of time in which some task waited for memory"},
+    FactField{"oom_kills", "{process}", "processes killed because memory ran out"},
+};
+constexpr std::array kProcessFields{
+    FactField{"process", "text", "label, or \"loader workers\": all of them together"},
+    FactField{"role", "text", ""},
+    FactField{"processes", "{process}", "that it stands for"},
+    FactField{"measure", "text", "PSS (shared pages divided) or RSS (counted in full)"},
+    FactField{"used_bytes", "By", "now"},
+    FactField{"peak_bytes", "By", ""},
+    FactField{"shape", "text", "as of host_memory.summary"},
+    FactField{"growth_bytes_per_s", "By/s", "slope of the floor, of a leak or stairs"},
+    FactField{"growth_half_width", "By/s", "half of its 95 % interval"},
+    FactField{"growth_bytes_per_step", "By", "the same per step"},
+    FactField{"growth_from_s", "s", "when it began, or the step was, from the window's begin"},
+    FactField{"rises", "{rise}", "of steps and stairs"},
+    FactField{"rise_bytes", "By", "size of one"},
+};
+constexpr std::array kSchemas{
+    FactSchema{"host_memory.summary", "memory that the job may use", kSummaryFields},
+    FactSchema{"host_memory.process", "memory of one process of the job, or of its loader workers", kProcessFields},
+};
+constexpr std::array<std::string_view, 8> kMetrics{
+    "memory.total.bytes",        "memory.working_set.bytes",
+    "cgroup.memory.limit.bytes", "cgroup.memory.working_set.bytes",
+    "process.memory.rss.bytes",  "process.memory.pss.bytes",
+    "memory.swap_in.pages",      "pressure.memory.some.seconds",
+};
+constexpr std::size_t kProcessesMax = 512;
+constexpr double kNoiseMin = 64 * 1024 * 1024.0;
+constexpr double kNoiseShare = 0.005;
+constexpr std::string_view kLoaders = "loader workers";
+
+class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
+ public:
+  explicit HostMemoryAnalyzer(const RunDescription& run) : NodeAnalyzer(run) { on_processes(run.processes); }
+
+  void on_processes(std::span<const ProcessInfo> processes) override {
+    NodeAnalyzer::on_processes(processes);
+    for (const ProcessInfo& process : processes) roles_[slot_label(process)] = process.role;
+  }
+
+  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
+    if (series.kind == MetricKind::kCounter) {
+      (series.metric == "memory.swap_in.pages" ? swap_in_ : pressure_).add(points, series.scale);
+      return;
+    }
+    const bool is_pss = series.metric == "process.memory.pss.bytes";
+    const bool is_process = is_pss || series.metric == "process.memory.rss.bytes";
+    if (is_process && processes_.size() >= kProcessesMax && !processes_.contains(series.instance)) return;
+    for (const SamplePoint& point : points) {
+      const auto number = point.value.number();
+      if (!number) continue;
+      const double value = *number * series.scale;
+      if (is_process) {
+        Process& process = processes_[series.instance];
+        (is_pss ? process.pss : process.rss).add(point.t_ns, value);
+      } else if (series.metric == "memory.working_set.bytes") {
+        machine_.add(point.t_ns, value);
+      } else if (series.metric == "cgroup.memory.working_set.bytes") {
+        group_.add(point.t_ns, value);
+      } else {
+        (series.metric == "memory.total.bytes" ? total_ : limit_) = value;
+      }
+    }
+  }
+
+  void on_event(const Event& event) override {
+    if (event.kind == EventKind::kOomKill && event.value > 0) oom_kills_ += static_cast<double>(event.value);
+  }
+
+  std::int64_t seen_ns() const { return machine_.end_ns() - machine_.begin_ns(); }
+
+  void snapshot_node(const std::string& node, FactTable& out) const {
+    std::int64_t from_ns = machine_.is_empty() ? INT64_MAX : machine_.begin_ns();
+    std::int64_t to_ns = machine_.end_ns();
+    for (const auto& [label, process] : processes_) {
+      if (process.rss.is_empty()) continue;
+      from_ns = std::min(from_ns, process.rss.begin_ns());
+      to_ns = std::max(to_ns, process.rss.end_ns());
+    }
+    const auto window = steady_or_observed(table_, from_ns, to_ns);
+    if (!window) return;
+    add_summary(node, *window, out);
+    add_processes(node, *window, out);
+  }
+
+ private:
+  struct Process {
+    LevelTrack rss;
+    LevelTrack pss;
+  };
+
+  double noise() const { return std::max(kNoiseMin, kNoiseShare * limit_.value_or(total_.value_or(0))); }
+
+  void add_summary(const std::string& node, const SteadyWindow& window, FactTable& out) const {
+    // A limit above what the machine has binds nobody.
+    const bool by_group = limit_ && !group_.is_empty() && (!total_ || *limit_ < *total_);
+    const LevelTrack& used = by_group ? group_ : machine_;
+    const auto limit = by_group ? limit_ : total_;
+    if (used.is_empty()) return;
+    Fact fact{.kind = "host_memory.summary"};
+    fact.where.node = node;
+    const auto peak = used.peak(INT64_MIN / 2, INT64_MAX);
+    fact.set("limit_bytes", limit).set("used_bytes", used.last()).set("peak_bytes", peak);
+    fact.set_text("limited_by", by_group ? "group" : "machine").set("oom_kills", oom_kills_);
+    fact.set("steps_only", window.is_of_steps ? 1 : 0).set("window_s", window.seconds());
+    if (limit && peak && *limit > 0)
+      fact.set("peak_pct", 100 * *peak / *limit).set("headroom_bytes", std::max(*limit - *peak, 0.0));
+    fact.set("swap_in_pages_per_s", swap_in_.rate(window.from_ns, window.to_ns));
+    if (const auto share = pressure_.rate(window.from_ns, window.to_ns)) fact.set("memory_pressure_pct", 100 * *share);
+    if (const auto growth = used.growth(window.from_ns, window.to_ns, noise())) {
+      fact.set_text("shape", std::string(to_string(growth->shape)));
+      fact.set("first_bytes", growth->first).set("last_bytes", growth->last);
+      if (growth->per_s > 0) {
+        fact.set("growth_bytes_per_s", growth->per_s).set("growth_half_width", growth->half_width);
+        if (limit) fact.set("to_limit_s", std::max(*limit - growth->last, 0.0) / growth->per_s);
+      }
+    }
+    out.add(std::move(fact));
+  }
+
+  void add_processes(const std::string& node, const SteadyWindow& window, FactTable& out) const {
+    const auto entries = table_.entries();
+    const double steps_per_s =
+        entries.empty() ? 0 : static_cast<double>(entries.front().steps->steady().sums.steps) / window.seconds();
+    std::vector<const LevelTrack*> rss;
+    std::vector<const LevelTrack*> pss;
+    for (const auto& [label, process] : processes_) {
+      const auto role = roles_.find(label);
+      const ProcessRole is = role == roles_.end() ? ProcessRole::kOther : role->second;
+      if (is == ProcessRole::kRecorder || is == ProcessRole::kWatcher || is == ProcessRole::kSupervisor) continue;
+      if (is == ProcessRole::kLoader) {
+        if (!process.rss.is_empty()) rss.push_back(&process.rss);
+        if (!process.pss.is_empty()) pss.push_back(&process.pss);
+        continue;
+      }
+      // What a process shares with its workers is not twice there.
+      const bool by_pss = !process.pss.is_empty();
+      add_process(label, is, 1, by_pss ? process.pss : process.rss, by_pss, node, window, steps_per_s, out);
+    }
+    if (rss.empty()) return;
+    // Copies that workers make of shared pages show in PSS; RSS counts those pages from the beginning on.
+    const bool by_pss = pss.size() == rss.size();
+    const LevelTrack sum = LevelTrack::sum(by_pss ? pss : rss);
+    add_process(std::string(kLoaders), ProcessRole::kLoader, rss.size(), sum, by_pss, node, window, steps_per_s, out);
+  }
+
+  void add_process(const std::string& label, ProcessRole role, std::size_t count, const LevelTrack& track, bool by_pss,
+                   const std::string& node, const SteadyWindow& window, double steps_per_s, FactTable& out) const {
+    if (track.is_empty()) return;
+    Fact fact{.kind = "host_memory.process"};
+    fact.where.node = node;
+    fact.set_text("process", label).set_text("role", std::string(to_string(role)));
+    fact.set("processes", static_cast<double>(count)).set_text("measure", by_pss ? "PSS" : "RSS");
+    fact.set("used_bytes", track.last()).set("peak_bytes", track.peak(INT64_MIN / 2, INT64_MAX));
+    if (const auto growth = track.growth(window.from_ns, window.to_ns, noise() / 2)) {
+      fact.set_text("shape", std::string(to_string(growth->shape))).set("growth_from_s", growth->from_s);
+      if (growth->rises > 0) fact.set("rises", static_cast<double>(growth->rises)).set("rise_bytes", growth->rise);
+      if (growth->per_s > 0) {
+        fact.set("growth_bytes_per_s", growth->per_s).set("growth_half_width", growth->half_width);
+        if (steps_per_s > 0) fact.set("growth_bytes_per_step", growth->per_s / steps_per_s);
+      }
+    }
+    out.add(std::move(fact));
+  }
+
+  std::map<std::string, ProcessRole> roles_;
+  std::map<std::string, Process> processes_;
+  LevelTrack machine_;
+  LevelTrack group_;
+  std::optional<double> total_;
+  std::optional<double> limit_;
+  RateProfile swap_in_;
+  RateProfile pressure_;
+  double oom_kills_ = 0;
+};
+
+std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_unique<HostMemoryAnalyzer>(run); }
+
+}  // namespace
+
+extern constinit const AnalyzerSpec analyzer_host_memory{.id = "host_memory",
+                                                         .summary = "Memory of the job, and whether it grows.",
+                                                         .produces = kSchemas,
+                                                         .metrics = kMetrics,
+                                                         .spans = {},
+                                                         .open = open};
+
+}  // namespace hotlap
