@@ -56,6 +56,26 @@ TEST(BlockMeans, NeighboursThatDependOnEachOtherWidenTheInterval) {
   EXPECT_LE(blocks.means().size(), BlockMeans::kBlocksMax);
 }
 
+TEST(BlockMeans, AppendingIsTheSameAsAddingAll) {
+  for (const int split : {0, 16, 160, 4000, 9'600}) {
+    BlockMeans all(8);
+    BlockMeans before(8);
+    BlockMeans after(8);
+    for (int i = 0; i < 9'600; ++i) {
+      const double value = 100 + (i * 37 % 101);
+      all.add(value);
+      (i < split ? before : after).add(value);
+    }
+    before.append(after);
+    EXPECT_LE(before.means().size(), BlockMeans::kBlocksMax);
+    ASSERT_TRUE(before.interval() && before.interval()->half_width) << split;
+    EXPECT_NEAR(before.interval()->mean, all.interval()->mean, 1e-9);
+    EXPECT_EQ(before.count(), all.count());
+    before.add(100);
+    EXPECT_EQ(before.count(), all.count() + 1);
+  }
+}
+
 TEST(BlockMeans, TooFewBlocksHaveNoInterval) {
   BlockMeans blocks(8);
   for (int i = 0; i < 20; ++i) blocks.add(5);

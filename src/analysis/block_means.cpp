@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <utility>
 
 namespace hotlap {
 
@@ -27,19 +28,32 @@ std::optional<double> median(std::vector<double> values) {
 
 void BlockMeans::add(double value) {
   if (blocks_.empty() || blocks_.back().values >= block_values_) {
-    if (blocks_.size() == kBlocksMax) {
-      for (std::size_t i = 0; i < kBlocksMax / 2; ++i) {
-        blocks_[i] = {blocks_[2 * i].sum + blocks_[2 * i + 1].sum, blocks_[2 * i].values + blocks_[2 * i + 1].values};
-      }
-      blocks_.resize(kBlocksMax / 2);
-      block_values_ *= 2;
-    }
+    if (blocks_.size() == kBlocksMax) join_neighbours();
     blocks_.emplace_back();
   }
   blocks_.back().sum += value;
   ++blocks_.back().values;
   ++count_;
   sum_ += value;
+}
+
+void BlockMeans::join_neighbours() {
+  std::vector<Block> joined((blocks_.size() + 1) / 2);
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    joined[i / 2].sum += blocks_[i].sum;
+    joined[i / 2].values += blocks_[i].values;
+  }
+  blocks_ = std::move(joined);
+  block_values_ *= 2;
+}
+
+void BlockMeans::append(BlockMeans later) {
+  while (block_values_ < later.block_values_) join_neighbours();
+  while (later.block_values_ < block_values_) later.join_neighbours();
+  blocks_.insert(blocks_.end(), later.blocks_.begin(), later.blocks_.end());
+  while (blocks_.size() > kBlocksMax) join_neighbours();
+  count_ += later.count_;
+  sum_ += later.sum_;
 }
 
 std::vector<double> BlockMeans::means() const {

@@ -21,6 +21,8 @@ class BlockMeans {
   explicit BlockMeans(std::uint32_t block_values = 8) : block_values_(block_values) {}
 
   void add(double value);
+  // The blocks of values that came after; `later` was made with the same block_values.
+  void append(BlockMeans later);
   std::uint64_t count() const { return count_; }
   // Nothing when empty. An unfinished last block counts for the mean, not for the interval.
   std::optional<MeanInterval> interval() const;
@@ -32,6 +34,8 @@ class BlockMeans {
     double sum = 0;
     std::uint64_t values = 0;
   };
+  void join_neighbours();
+
   std::vector<Block> blocks_;  // the last one may be unfinished
   std::uint64_t block_values_;
   std::uint64_t count_ = 0;

@@ -122,6 +122,48 @@ void StepStatistics::add(const Step& step) {
   add_tail(step);
 }
 
+void StepStatistics::append(const StepStatistics& later) {
+  if (count_ == 0) {
+    *this = later;
+    return;
+  }
+  if (rank_ < 0) rank_ = later.rank_;
+  for (std::size_t i = 0; i < kStepPartCount; ++i) {
+    PartPauses& own = pauses_[i];
+    const PartPauses& more = later.pauses_[i];
+    own.measured += more.measured;
+    if (more.steps == 0) continue;
+    if (own.steps == 0) own.first_step = count_ + more.first_step;
+    own.last_step = count_ + more.last_step;
+    own.steps += more.steps;
+    own.total_ns += more.total_ns;
+    own.longest_ns = std::max(own.longest_ns, more.longest_ns);
+  }
+  count_ += later.count_;
+  restarts_ += later.restarts_;
+  total_ns_ += later.total_ns_;
+  samples_max_ = std::max(samples_max_, later.samples_max_);
+  const bool is_restart = !later.head_.empty() && later.head_.front().index <= last_index_;
+  if (is_restart) ++restarts_;
+  for (std::size_t i = 0; i < later.head_.size(); ++i) {
+    const Step& step = later.head_[i];
+    if (is_restart && i == 0) {
+      starting_.add(step);
+    } else if (head_.size() < kHeadMax) {
+      head_.push_back(step);
+    } else {
+      add_tail(step);
+    }
+  }
+  starting_.add(later.starting_);
+  regular_.append(later.regular_);
+  ragged_.append(later.ragged_);
+  tail_blocks_ns_.append(later.tail_blocks_ns_);
+  tail_wait_blocks_ns_.append(later.tail_wait_blocks_ns_);
+  last_index_ = later.last_index_;
+  last_end_ns_ = later.last_end_ns_;
+}
+
 void StepStatistics::add_pauses(const Step& step) {
   for (std::size_t i = 0; i < kStepPartCount; ++i) {
     const auto part = part_ns(step, static_cast<StepPart>(i));
@@ -210,8 +252,7 @@ SteadySteps StepStatistics::steady() const {
   const std::uint64_t both = ragged.sums.steps + regular.sums.steps;
   if (static_cast<double>(ragged.sums.steps) > kVariableShare * static_cast<double>(both)) {
     out.ragged_count = 0;
-    regular.sums.add(ragged.sums);
-    regular.durations_ns.merge(ragged.durations_ns);
+    regular.append(ragged);
   }
   out.sums = regular.sums;
   out.durations_ns = std::move(regular.durations_ns);

@@ -89,10 +89,15 @@ class StepStatistics {
   static constexpr double kSettled = 0.15;
 
   void add(const Step& step);
+  // The steps of the same process that another recorder saw later, as if they had been added here. Beyond the first
+  // kHeadMax, each recording tells ragged batches by the largest batch that it saw itself.
+  void append(const StepStatistics& later);
   SteadySteps steady() const;
   std::uint64_t count() const { return count_; }
   std::int32_t rank() const { return rank_; }
   const PartPauses& pauses(StepPart part) const { return pauses_[static_cast<std::size_t>(part)]; }
+  std::int64_t begin_ns() const { return head_.empty() ? last_end_ns_ : head_.front().start_ns; }
+  std::int64_t end_ns() const { return last_end_ns_; }
   // From the begin of the first step to the end of the last one.
   std::int64_t span_ns() const { return head_.empty() ? 0 : last_end_ns_ - head_.front().start_ns; }
   std::int64_t end_ns() const { return last_end_ns_; }  // of the last step; 0: there is none
@@ -101,6 +106,10 @@ class StepStatistics {
   struct Tail {
     StepSums sums;
     LogHistogram durations_ns;
+    void append(const Tail& other) {
+      sums.add(other.sums);
+      durations_ns.merge(other.durations_ns);
+    }
   };
   bool is_ragged(const Step& step) const;
   void add_tail(const Step& step);

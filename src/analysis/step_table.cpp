@@ -27,10 +27,23 @@ void StepTable::on_step(const Step& step) {
   found->steps.add(step);
 }
 
-void StepTable::merge(const StepTable& other) { rows_.insert(rows_.end(), other.rows_.begin(), other.rows_.end()); }
+void StepTable::merge(const StepTable& other) {
+  for (const Row& row : other.rows_) {
+    // Its recorder was started again: the same process goes on.
+    const auto before = std::ranges::find_if(rows_, [&](const Row& own) {
+      return own.node == row.node && own.process == row.process && own.steps.rank() == row.steps.rank() &&
+             own.steps.end_ns() <= row.steps.begin_ns();
+    });
+    if (before == rows_.end()) {
+      rows_.push_back(row);
+    } else {
+      before->steps.append(row.steps);
+    }
+  }
+}
 
 std::vector<StepTable::Entry> StepTable::entries() const {
-  // A recorder that was started again has the same process in a second recording: the longer part speaks for it.
+  // Two that cannot be told apart and do not follow each other: the longer one speaks.
   std::map<std::tuple<std::string, std::int32_t, std::string>, const Row*> best;
   std::set<std::string> nodes;
   std::set<std::int32_t> ranks;

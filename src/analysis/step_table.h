@@ -20,6 +20,7 @@ class StepTable {
 
   void on_processes(std::span<const ProcessInfo> processes);
   void on_step(const Step& step);
+  // `other`: of a recording of another node, or of this one and later.
   void merge(const StepTable& other);
 
   struct Entry {

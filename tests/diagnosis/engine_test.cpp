@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/registry.h"
+#include "base/clock.h"
 #include "base/format.h"
 #include "support/fake_job.h"
 
@@ -199,6 +200,63 @@ TEST(Engine, NamelessBatchesAreTheLoaders) {
   EXPECT_EQ(loader->text("dataset"), "Images");
   EXPECT_NEAR(*loader->number("batch_wall_ms"), 100, 1);
   EXPECT_EQ(loader->number("queue_depth"), 3);
+}
+
+// The recorder was killed and started again in the middle: the parts of the process add up.
+TEST(Engine, ARecorderStartedAgainTellsTheRestOfTheSameSteps) {
+  const FakeJob job{.steps = 1500, .workers = 2, .batch_ms = 90, .checkpoint_ms = 300, .checkpoint_every = 100};
+  const auto record = [&](FakeRecording& recording, std::uint32_t main) {
+    job.record(recording);
+    for (const std::int64_t t_s : {1'002, 1'060}) {  // what is saved, in bytes
+      recording.add_span({.start_ns = t_s * kNsPerS,
+                          .duration_ns = kNsPerMs,
+                          .kind = SpanKind::kCheckpoint,
+                          .process = main,
+                          .value_a = t_s});
+    }
+  };
+  FakeRecording whole;
+  record(whole, 1);
+  const FactTable expected = analyze({&whole});
+  for (const std::int64_t after_s : {3, 30, 50}) {
+    const std::int64_t cut_ns = (1'000 + after_s) * kNsPerS;
+    FakeRecording first;
+    FakeRecording second;
+    record(first, 1);
+    second.add_process({.pid = 99, .role = ProcessRole::kOther, .index = 1, .label = "other 1"});
+    record(second, 2);  // it numbers processes anew
+    first.keep(0, cut_ns);
+    second.keep(cut_ns, INT64_MAX);
+    second.add_event({cut_ns, EventKind::kRecorderGap, 1, {}});
+    second.add_event({cut_ns, EventKind::kPhase, 0, "training"});
+    const FactTable facts = analyze({&first, &second});
+    ASSERT_EQ(facts.all("steps.summary").size(), 1U);
+    const auto near = [&](std::string_view kind, std::string_view field, double share) {
+      const double wanted = *expected.find(kind)->number(field);
+      EXPECT_NEAR(*facts.find(kind)->number(field), wanted, share * wanted) << field << " cut after " << after_s;
+    };
+    near("steps.summary", "count", 0.002);  // the step that was cut
+    near("steps.summary", "steady_count", 0.02);
+    near("steps.summary", "mean_ms", 0.02);
+    near("steps.summary", "total_s", 0.01);
+    near("pauses.part", "count", 0);
+    near("pauses.part", "every_steps", 0.01);
+    near("pauses.part", "bytes", 0);
+    near("phases.summary", "training_s", 0.02);
+    near("phases.summary", "initialisation_s", 0.001);
+    EXPECT_EQ(facts.find("steps.summary")->number("restarts"), 0);
+  }
+}
+
+// Two processes of one label at one time are not one that goes on.
+TEST(Engine, RecordingsThatOverlapDoNotAddUp) {
+  FakeRecording first;
+  FakeRecording second;
+  FakeJob{.steps = 300}.record(first);
+  FakeJob{.steps = 400}.record(second);
+  const FactTable facts = analyze({&first, &second});
+  ASSERT_EQ(facts.all("steps.summary").size(), 1U);
+  EXPECT_EQ(facts.find("steps.summary")->number("count"), 400);
 }
 
 TEST(Engine, NodesOfOneRunAreToldApart) {

@@ -52,6 +52,15 @@ class FakeRecording final : public RecordingReader {
     spans_visible_ = spans;
     t_visible_ns_ = t_ns;
   }
+  // Forgets what began outside [from_ns, to_ns): the part of one of several recorders.
+  void keep(std::int64_t from_ns, std::int64_t to_ns) {
+    const auto is_outside = [&](std::int64_t t_ns) { return t_ns < from_ns || t_ns >= to_ns; };
+    std::erase_if(spans_, [&](const Span& span) { return is_outside(span.start_ns); });
+    std::erase_if(events_, [&](const Event& event) { return is_outside(event.t_ns); });
+    for (auto& [index, points] : samples_) {
+      std::erase_if(points, [&](const SamplePoint& point) { return is_outside(point.t_ns); });
+    }
+  }
   std::size_t span_count() const { return spans_.size(); }
 
   const RecordingInfo& info() const override { return info_; }

@@ -38,9 +38,14 @@ double seconds(std::int64_t ns) { return static_cast<double>(ns) / static_cast<d
 class PausesAnalyzer final : public Analyzer {
  public:
   explicit PausesAnalyzer(const RunDescription& run)
-      : table_(run), node_(run.recording == nullptr ? std::string() : run.recording->node) {}
+      : table_(run), node_(run.recording == nullptr ? std::string() : run.recording->node) {
+    on_processes(run.processes);
+  }
 
-  void on_processes(std::span<const ProcessInfo> processes) override { table_.on_processes(processes); }
+  void on_processes(std::span<const ProcessInfo> processes) override {
+    table_.on_processes(processes);
+    for (const ProcessInfo& process : processes) labels_[process.slot] = slot_label(process);
+  }
   void on_step(const Step& step) override { table_.on_step(step); }
 
   void on_spans(std::span<const Span> spans) override {
@@ -65,12 +70,12 @@ class PausesAnalyzer final : public Analyzer {
     const auto& from = static_cast<const PausesAnalyzer&>(other);
     table_.merge(from.table_);
     for (const auto& [key, saved] : from.saved_) {
-      Saved& own = saved_[key];
+      Saved& own = saved_[own_key(from, key)];
       own.count += saved.count;
       own.bytes += saved.bytes;
       own.ns += saved.ns;
     }
-    for (const auto& [key, evaluated] : from.evaluated_) evaluated_[key].add(evaluated);
+    for (const auto& [key, evaluated] : from.evaluated_) evaluated_[own_key(from, key)].add(evaluated);
   }
 
   void snapshot(FactTable& out) const override {
@@ -81,6 +86,8 @@ class PausesAnalyzer final : public Analyzer {
   }
 
  private:
+  using Key = std::pair<std::string, std::uint32_t>;  // node and slot
+
   struct Saved {
     std::uint64_t count = 0;
     std::int64_t bytes = 0;
@@ -125,6 +132,15 @@ class PausesAnalyzer final : public Analyzer {
       return {sum, last_ns};
     }
   };
+
+  // Each recorder of a node numbers the processes anew.
+  Key own_key(const PausesAnalyzer& from, Key key) const {
+    const auto label = from.labels_.find(key.second);
+    if (from.node_ != node_ || label == from.labels_.end()) return key;
+    const auto own = std::ranges::find(labels_, label->second, [](const auto& entry) { return entry.second; });
+    if (own != labels_.end()) key.second = own->first;
+    return key;
+  }
 
   template <class Map>
   auto of_entry(const Map& map, const StepTable::Entry& entry) const {
@@ -181,8 +197,9 @@ class PausesAnalyzer final : public Analyzer {
 
   StepTable table_;
   std::string node_;
-  std::map<std::pair<std::string, std::uint32_t>, Saved> saved_;          // by node and slot
-  std::map<std::pair<std::string, std::uint32_t>, Evaluated> evaluated_;  // the same
+  std::map<std::uint32_t, std::string> labels_;
+  std::map<Key, Saved> saved_;
+  std::map<Key, Evaluated> evaluated_;
 };
 
 std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_unique<PausesAnalyzer>(run); }

@@ -34,7 +34,8 @@ double seconds(std::int64_t ns) { return static_cast<double>(ns) / static_cast<d
 
 class PhasesAnalyzer final : public Analyzer {
  public:
-  explicit PhasesAnalyzer(const RunDescription&) {}
+  explicit PhasesAnalyzer(const RunDescription& run)
+      : node_(run.recording == nullptr ? std::string() : run.recording->node) {}
 
   void on_event(const Event& event) override {
     if (event.kind == EventKind::kSuspend) suspended_ns_ += event.value;
@@ -61,14 +62,17 @@ class PhasesAnalyzer final : public Analyzer {
     }
   }
 
-  // Recordings of one run tell the same phases: the first that knows any speaks.
+  // The nodes of a run go through the same phases: the first that knows any speaks. A later recording of that node goes
+  // on where it stopped: its recorder was started again.
   void merge(const Analyzer& other) override {
     const auto& from = static_cast<const PhasesAnalyzer&>(other);
+    const std::int64_t gap_ns = gap_ns_ + from.gap_ns_;
     if (!current_ && epochs_ == 0) {
       *this = from;
-    } else {
-      gap_ns_ += from.gap_ns_;
+    } else if (from.node_ == node_) {
+      go_on(from);
     }
+    gap_ns_ = gap_ns;
   }
 
   void snapshot(FactTable& out) const override {
@@ -90,6 +94,20 @@ class PhasesAnalyzer final : public Analyzer {
   }
 
  private:
+  void go_on(const PhasesAnalyzer& from) {
+    if (current_) times_ns_[*current_] += std::max<std::int64_t>(last_ns_ - begin_ns_, 0);
+    for (const auto& [phase, ns] : from.times_ns_) times_ns_[phase] += ns;
+    if (from.current_) current_ = from.current_;
+    last_ns_ = std::max(last_ns_, from.last_ns_);
+    begin_ns_ = from.current_ ? from.begin_ns_ : last_ns_;
+    if (from.epochs_ > 0) steps_in_epochs_ = steps_ + from.steps_in_epochs_;
+    epochs_ += from.epochs_;
+    epoch_ns_ += from.epoch_ns_;
+    steps_ += from.steps_;
+    suspended_ns_ += from.suspended_ns_;
+  }
+
+  std::string node_;
   std::map<Phase, std::int64_t> times_ns_;
   std::optional<Phase> current_;
   std::int64_t begin_ns_ = INT64_MIN;

@@ -64,7 +64,16 @@ class StorageAnalyzer final : public Analyzer {
       *this = from;
       return;
     }
-    table_.merge(from.table_);
+    if (from.node_ != node_) {
+      table_.merge(from.table_);
+      return;
+    }
+    // A recorder that was started again: the rates are of one recording, so the steps have to be too.
+    const auto steps_of = [](const StorageAnalyzer& one) {
+      const auto entries = one.table_.entries();
+      return entries.empty() ? 0 : entries.front().steps->count();
+    };
+    if (steps_of(from) > steps_of(*this)) *this = from;
   }
 
   void snapshot(FactTable& out) const override {
