@@ -97,6 +97,10 @@ void Companions::take_messages() {
     const std::optional<Message> message = receive_message(channel_fd_, is_closed);
     if (!message) break;
     if (message->word == "say") say(message->text);
+    if (message->word == "refused") {
+      say("the job goes on without being recorded: " + message->text);
+      was_refused_ = true;
+    }
     // There is something to watch now.
     if (message->word == "ready" && watcher_ < 0 && !options_.is_quiet) start_watcher(false);
   }
@@ -118,7 +122,7 @@ bool Companions::take_end(pid_t pid, int status, bool job_runs) {
   if (!has_failed || !job_runs) return true;
   if (WIFSIGNALED(status) && recorder_starts_ < kRecorderStartsMax) {
     start_recorder();
-  } else {
+  } else if (!was_refused_) {
     say("the recorder ended: the job goes on without being recorded; see recorder.log in the run folder");
   }
   return true;

@@ -39,6 +39,7 @@ class Companions {
   void stop_watcher() const;
   void start_final_watcher() { start_watcher(true); }
   const bool& recorder_is_over() const { return recorder_is_over_; }
+  bool was_refused() const { return was_refused_; }  // the recorder could not begin, and has said why
   const bool& watcher_is_over() const { return watcher_is_over_; }
   // The recorder writes the run's end; when it could not, the one who knows it does. `status` as of waitpid.
   void complete_run(int status);
@@ -59,6 +60,7 @@ class Companions {
   int recorder_starts_ = 0;
   int watcher_starts_ = 0;
   bool recorder_is_over_ = true;
+  bool was_refused_ = false;
   bool watcher_is_over_ = true;
 };
 

@@ -164,7 +164,13 @@ void RecorderProcess::note_start() {
 Result<RecorderReport> RecorderProcess::run() {
   channel_fd_ = task_.channel_fd;
   HOTLAP_TRY(open_signals());  // first: from here on a signal ends the recording in order
-  HOTLAP_TRY_ASSIGN(std::unique_ptr<RecordingWriter> writer, open_recording());
+  Result<std::unique_ptr<RecordingWriter>> opened = open_recording();
+  if (!opened.ok()) {
+    HOTLAP_LOG_ERROR("{}", opened.error().message);
+    say("refused", 0, opened.error().message);
+    return std::move(opened).error();
+  }
+  std::unique_ptr<RecordingWriter> writer = std::move(opened).value();
   control_fd_ = open_control(folder_.path());  // without it the interval cannot be changed; nothing else needs it
   RecorderOptions options;
   options.host = &system_host();

@@ -228,7 +228,7 @@ void Supervisor::finish_recording(int status) {
   }
   companions_.complete_run(status);
   if (companions_.recorder_is_over() && plan_.runtime) plan_.runtime->remove();
-  if (was_interrupted_) return;
+  if (was_interrupted_ || companions_.was_refused()) return;
   companions_.start_final_watcher();
   wait_until(system_clock().mono_ns() + kVerdictWaitNs, companions_.watcher_is_over());
 }

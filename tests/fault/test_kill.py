@@ -200,6 +200,17 @@ def test_a_full_disk_costs_the_job_nothing(home):
 
 
 @may_mount
+def test_too_little_room_is_said_with_the_reason(home):
+    with small_disk(home, "40m"):
+        done = home.run("sh", "-c", JOB)
+        assert (done.returncode, done.stdout) == (3, OUTPUT)
+        lines = [line for line in done.stderr.splitlines() if "MiB are free" in line]
+        assert len(lines) == 1
+        assert "without being recorded" in lines[0] and "HOTLAP_HOME" in lines[0]
+        assert "recorded as" not in done.stderr and "recorder.log" not in done.stderr
+
+
+@may_mount
 def test_a_disk_that_is_full_from_the_start_leaves_no_empty_run(home):
     with small_disk(home, "4k") as small:
         (small / "filler").write_bytes(b"x" * 4096)
