@@ -21,6 +21,8 @@ function(hotlap_headers target header)
   find_path(${target}_DIR ${header} REQUIRED)
   add_library(${target} INTERFACE)
 endfunction()
+# ISA-L: declarations only; the library is looked for at run time (design 0001).
+hotlap_headers(hotlap_isal isa-l/igzip_lib.h)
 hotlap_headers(hotlap_spdlog spdlog/spdlog.h)
 target_compile_definitions(hotlap_spdlog INTERFACE SPDLOG_FMT_EXTERNAL)
 target_link_libraries(hotlap_spdlog INTERFACE hotlap_fmt Threads::Threads)

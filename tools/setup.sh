@@ -16,7 +16,7 @@ stop() {
 
 build=(g++ make cmake ninja-build ccache git binutils pkg-config
   libfmt-dev libspdlog-dev rapidjson-dev libcli11-dev libtomlplusplus-dev libboost-dev
-  libsqlite3-dev libzstd-dev zlib1g-dev libgtest-dev libgmock-dev)
+  libsqlite3-dev libzstd-dev zlib1g-dev libisal-dev libgtest-dev libgmock-dev)
 run=(libopenblas0-pthread python3 python3-jsonschema python3-numpy python3-torch python3-pytest python3-venv bindfs procps ca-certificates)
 # What a test can be skipped without (check.format): a later distribution may not have it, a user may not install it.
 optional=(clang-format-14)

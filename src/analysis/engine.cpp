@@ -22,7 +22,11 @@ bool wants(const AnalyzerSpec& spec, std::string_view metric) {
   });
 }
 
-bool wants(const AnalyzerSpec& spec, SpanKind kind) { return std::ranges::find(spec.spans, kind) != spec.spans.end(); }
+static_assert(kSpanKindCount <= 64);
+constexpr std::uint64_t bit_of(SpanKind kind) {
+  const auto number = static_cast<std::uint16_t>(kind);
+  return number < kSpanKindCount ? std::uint64_t{1} << number : 0;
+}
 
 std::string_view loss_help(std::string_view counter) {
   const auto found = std::ranges::find(kLosses, counter, &LossDesc::counter);
@@ -40,7 +44,22 @@ RecordingAnalysis::RecordingAnalysis(RecordingReader& reader, const RunInfo& run
   description_ = {.run = &run, .recording = &info_, .processes = processes_, .name_of = [&reader](std::uint32_t id) {
                     return reader.name(id);
                   }};
-  for (const AnalyzerSpec* spec : specs_) analyzers_.push_back(spec->open(description_));
+  for (const AnalyzerSpec* spec : specs_) {
+    analyzers_.push_back(spec->open(description_));
+    std::uint64_t kinds = 0;
+    for (const SpanKind kind : spec->spans) kinds |= bit_of(kind);
+    kinds_wanted_.push_back(kinds);
+  }
+  if (is_of_trace(info_)) {
+    phases_ = std::make_unique<TracePhases>(
+        description_.name_of,
+        TracePhases::Output{.span =
+                                [this](const Span& span) {
+                                  builder_.add(span);
+                                  give_steps();
+                                },
+                            .set_inferred = [this](std::uint32_t process) { builder_.set_inferred(process); }});
+  }
 }
 
 Result<void> RecordingAnalysis::advance() {
@@ -133,8 +152,12 @@ Result<void> RecordingAnalysis::read_spans() {
   return reader_.read_spans_since(span_cursor_, {}, [&](std::span<const Span> spans) {
     give_spans(spans);
     for (const Span& span : spans) {
-      builder_.add(span);
-      give_steps();
+      if (phases_) {
+        phases_->add(span);
+      } else {
+        builder_.add(span);
+        give_steps();
+      }
       if (span.duration_ns < 0) continue;
       const std::int64_t end_ns = span.start_ns + span.duration_ns;
       last_ns_ = std::max(last_ns_.value_or(end_ns), end_ns);
@@ -144,14 +167,15 @@ Result<void> RecordingAnalysis::read_spans() {
 
 // To each analyzer the kinds that it asked for.
 void RecordingAnalysis::give_spans(std::span<const Span> spans) {
-  std::vector<Span> wanted;
-  wanted.reserve(spans.size());
+  std::uint64_t kinds = 0;
+  for (const Span& span : spans) kinds |= bit_of(span.kind);
   for (std::size_t i = 0; i < specs_.size(); ++i) {
-    wanted.clear();
+    if ((kinds & kinds_wanted_[i]) == 0) continue;
+    wanted_spans_.clear();
     for (const Span& span : spans) {
-      if (wants(*specs_[i], span.kind)) wanted.push_back(span);
+      if ((bit_of(span.kind) & kinds_wanted_[i]) != 0) wanted_spans_.push_back(span);
     }
-    if (!wanted.empty()) analyzers_[i]->on_spans(wanted);
+    analyzers_[i]->on_spans(wanted_spans_);
   }
 }
 
@@ -163,6 +187,7 @@ void RecordingAnalysis::give_steps() {
 }
 
 void RecordingAnalysis::finish() {
+  if (phases_) phases_->finish();
   builder_.finish();
   give_steps();
 }
@@ -173,7 +198,7 @@ std::vector<Loss> RecordingAnalysis::losses() const {
     if (count > 0)
       out.push_back({.counter = std::string(counter), .count = count, .help = std::string(loss_help(counter))});
   };
-  add("analysis.spans_refused", builder_.counts().spans_refused);
+  add("analysis.spans_refused", builder_.counts().spans_refused + (phases_ ? phases_->spans_refused() : 0));
   add("analysis.steps_damaged", builder_.counts().steps_damaged);
   return out;
 }

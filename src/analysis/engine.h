@@ -15,6 +15,7 @@
 
 #include "analysis/analyzer.h"
 #include "analysis/step_builder.h"
+#include "analysis/trace_phases.h"
 #include "base/result.h"
 #include "model/fact.h"
 #include "model/losses.h"
@@ -62,7 +63,10 @@ class RecordingAnalysis {
   std::vector<std::unique_ptr<Analyzer>> analyzers_;
   std::vector<Step> steps_;  // of one call
   StepBuilder builder_;
-  std::map<std::uint32_t, Feed> feeds_;  // by series handle
+  std::unique_ptr<TracePhases> phases_;      // of a recording that was imported from a trace
+  std::vector<std::uint64_t> kinds_wanted_;  // by analyzer: bit of each SpanKind
+  std::vector<Span> wanted_spans_;           // scratch
+  std::map<std::uint32_t, Feed> feeds_;      // by series handle
   std::vector<SeriesHandle> wanted_;
   std::size_t series_met_ = 0;
   std::uint64_t span_cursor_ = 0;

@@ -193,6 +193,7 @@ void StepStatistics::add_tail(const Step& step) {
 }
 
 std::size_t StepStatistics::warmup_steps() const {
+  if (is_chosen_) return 0;
   const std::size_t n = head_.size();
   if (n < 2) return n;
   const std::size_t most = n < kFewSteps ? n / 3 : n / 2;

@@ -88,6 +88,9 @@ class StepStatistics {
   static constexpr std::size_t kHeadMax = 256;
   static constexpr double kSettled = 0.15;
 
+  // Steps that somebody chose to look at, after a warm-up of their own: the first ones count like all others.
+  void set_chosen() { is_chosen_ = true; }
+  bool is_chosen() const { return is_chosen_; }
   void add(const Step& step);
   // The steps of the same process that another recorder saw later, as if they had been added here. Beyond the first
   // kHeadMax, each recording tells ragged batches by the largest batch that it saw itself.
@@ -100,7 +103,6 @@ class StepStatistics {
   std::int64_t end_ns() const { return last_end_ns_; }
   // From the begin of the first step to the end of the last one.
   std::int64_t span_ns() const { return head_.empty() ? 0 : last_end_ns_ - head_.front().start_ns; }
-  std::int64_t end_ns() const { return last_end_ns_; }  // of the last step; 0: there is none
 
  private:
   struct Tail {
@@ -130,6 +132,7 @@ class StepStatistics {
   std::int64_t last_end_ns_ = 0;
   std::int64_t samples_max_ = -1;  // of one step
   std::int32_t rank_ = -1;
+  bool is_chosen_ = false;
 };
 
 }  // namespace hotlap

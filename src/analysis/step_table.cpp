@@ -4,9 +4,13 @@
 #include <set>
 #include <tuple>
 
+#include "analysis/trace_phases.h"
+
 namespace hotlap {
 
-StepTable::StepTable(const RunDescription& run) : node_(run.recording->node) { on_processes(run.processes); }
+StepTable::StepTable(const RunDescription& run) : node_(run.recording->node), is_trace_(is_of_trace(*run.recording)) {
+  on_processes(run.processes);
+}
 
 void StepTable::on_processes(std::span<const ProcessInfo> processes) {
   for (const ProcessInfo& process : processes) labels_[process.slot] = slot_label(process);
@@ -23,6 +27,8 @@ void StepTable::on_step(const Step& step) {
     const auto label = labels_.find(step.process);
     rows_.push_back({node_, step.process, label == labels_.end() ? std::string{} : label->second, {}});
     found = rows_.end() - 1;
+    // Where no step is marked the profiler was told of none: its first ones may be the program's first ones.
+    if (is_trace_ && !step.is_inferred) found->steps.set_chosen();
   }
   found->steps.add(step);
 }

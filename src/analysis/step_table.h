@@ -41,6 +41,7 @@ class StepTable {
     StepStatistics steps;
   };
   std::string node_;
+  bool is_trace_ = false;  // its steps are those that a profiler was told to look at
   std::vector<Row> rows_;  // in the order of their first step
   std::map<std::uint32_t, std::string> labels_;
 };

@@ -49,7 +49,12 @@ std::string_view to_string(SpanKind kind) {
                                                                        "user",
                                                                        "initialisation",
                                                                        "hook",
-                                                                       "shadow"};
+                                                                       "shadow",
+                                                                       "operator",
+                                                                       "kernel",
+                                                                       "runtime",
+                                                                       "function",
+                                                                       "device_annotation"};
   const auto index = static_cast<std::size_t>(kind);
   return index < kNames.size() ? kNames[index] : "?";
 }

@@ -23,14 +23,21 @@ enum class SpanKind : std::uint16_t {
   kWorkerTransform = 13,  // the part of the fetch inside a recognisable transform; value_a: CPU ns, value_b: calls
   kWorkerCollate = 14,    // value_a: CPU ns, value_b: samples
   kWorkerStart = 15,      // main process: from making the iterator to the first batch; value_a: workers
-  kTransfer = 16,         // reserved for host-to-device copies
+  kTransfer = 16,         // a copy or fill of device memory, as the device ran it; value_a: correlation, value_b: bytes
   kCollective = 17,       // reserved for communication
   kUser = 18,             // hotlap.span(name)
   kInitialisation = 19,
   kHook = 20,    // the hook's own time inside a step; value_a: parts that were shed
   kShadow = 21,  // a block of steps with the hook switched off or on; value_a: 1 on, value_b: steps in it
+  // From traces of profilers. Of work on a device the process is the device's slot and the thread its stream.
+  kOperator = 22,          // of the framework, on a CPU thread; value_a: its id, value_b: autograd's sequence number
+  kKernel = 23,            // as the device ran it; value_a: correlation with the call that launched it, value_b: its
+                           // operator's id
+  kRuntime = 24,           // call of the device's runtime or driver; value_a: correlation, value_b: its operator's id
+  kFunction = 25,          // Python function or module; value_a: its id, value_b: that of its caller
+  kDeviceAnnotation = 26,  // a user's range as the device saw it
 };
-inline constexpr std::uint16_t kSpanKindCount = 22;
+inline constexpr std::uint16_t kSpanKindCount = 27;
 std::string_view to_string(SpanKind kind);
 
 struct Span {

@@ -254,6 +254,9 @@ class GatedWriter final : public RecordingWriter {
   void put_process(const ProcessInfo& process) override { inner_->put_process(process); }
   void put_attribute(std::string_view key, std::string_view text) override { inner_->put_attribute(key, text); }
   void add_loss(std::string_view counter, std::uint64_t count) override { inner_->add_loss(counter, count); }
+  void put_loss_offset(std::string_view counter, std::int64_t first_offset) override {
+    inner_->put_loss_offset(counter, first_offset);
+  }
   Result<void> commit() override {
     while (!is_open_.load()) system_clock().sleep_until(system_clock().mono_ns() + kNsPerMs, -1);
     return inner_->commit();

@@ -1,7 +1,8 @@
 #pragma once
 // The format of a .hotlap recording: one SQLite database. Version numbers and bounds live here, with their history.
 //
-//   meta        what the recording is (recording.id, run.id, …), "closed", the host ("attribute.cpu.model")
+//   meta        what the recording is (recording.id, run.id, …), "closed", the host ("attribute.cpu.model"), of imports
+//               the byte where a counter of losses first counted ("loss_offset.ingest.events_dropped")
 //   metrics     descriptions      series     id = handle, metric, instance      names      interned texts of spans
 //   processes   by slot          events · clock · losses        small, one row each
 //   stretches   id, from_ns … to_ns of its ticks, samples, tens_to_ns and hours_to_ns (null, or: points of ten minutes,
@@ -43,6 +44,8 @@ namespace hotlap {
 
 inline constexpr std::int64_t kApplicationId = 0x686F7470;  // "hotp"
 inline constexpr std::int64_t kFormatVersion = 1;
+
+inline constexpr std::string_view kLossOffsetKey = "loss_offset.";
 
 inline constexpr std::size_t kTicksPerStretchMax = 2048;
 inline constexpr std::int64_t kStretchNsMax = 600'000'000'000;

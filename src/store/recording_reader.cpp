@@ -158,6 +158,7 @@ class SqliteReader final : public RecordingReader {
   std::int64_t last_stretch_id_ = INT64_MIN;  // seen, whole or not
   TimeRange extent_{INT64_MAX, INT64_MIN};
   std::uint64_t blocks_damaged_ = 0;
+  std::map<std::string, std::int64_t, std::less<>> loss_offsets_;  // where counters of an import first counted
   // Reused between blocks.
   TicksBlock ticks_;
   std::vector<ChunkColumn> columns_;
@@ -211,6 +212,8 @@ Result<void> SqliteReader::load_meta() {
       info_.interval_ns = parse_i64(text).value_or(0);
     } else if (key == "closed") {
       closed_ = text == "1";
+    } else if (key.starts_with(kLossOffsetKey)) {
+      loss_offsets_[key.substr(kLossOffsetKey.size())] = parse_i64(text).value_or(-1);
     } else if (key.starts_with("attribute.")) {
       info_.attributes[key.substr(std::string_view("attribute.").size())] = std::move(text);
     }
@@ -703,6 +706,8 @@ Result<std::vector<Loss>> SqliteReader::list_losses() {
   for (const auto& [counter, count] : counts) {
     if (count == 0) continue;
     Loss& loss = losses.emplace_back(Loss{.counter = counter, .count = count});
+    if (const auto offset = loss_offsets_.find(counter); offset != loss_offsets_.end())
+      loss.first_offset = offset->second;
     for (const LossDesc& known : kLosses) {
       if (known.counter == counter) loss.help = known.help;
     }

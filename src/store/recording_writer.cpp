@@ -126,6 +126,9 @@ class SqliteWriter final : public RecordingWriter {
   }
   void put_meta(std::string key, std::string_view text) { meta_[std::move(key)] = cut(text); }
   void add_loss(std::string_view counter, std::uint64_t count) override;
+  void put_loss_offset(std::string_view counter, std::int64_t first_offset) override {
+    meta_[format("{}{}", kLossOffsetKey, cut(counter))] = format("{}", first_offset);
+  }
   Result<void> commit() override;
   Result<void> close() override;
   std::uint64_t bytes_written() const override;

@@ -71,6 +71,8 @@ class RecordingWriter {
   virtual Result<void> close() = 0;
   // Size on disk, with the write-ahead log.
   virtual std::uint64_t bytes_written() const = 0;
+  // Byte of the imported file where a counter first counted.
+  virtual void put_loss_offset(std::string_view counter, std::int64_t first_offset) = 0;
 };
 
 // Makes one self-contained file of a recording whose recorder was killed: moves the log into it. kCancelled while

@@ -93,6 +93,8 @@ struct AnalysisDocument {
   std::optional<double> duration_s;
   RunStatus status = RunStatus::kUnknown;
   std::string grade;                // "A": the hook saw the steps; "B": host series only
+  bool is_trace = false;            // steps of a profiler's trace: few, and measured under its load
+  std::optional<double> idle_pct;   // of a trace: share of the steps in which the GPU ran nothing
   bool has_gpu = false;             // who waits: "GPU" or "training"
   std::optional<double> cpu_hours;  // usable cores × time, when no price is known
   std::optional<double> gpu_hours;
@@ -108,6 +110,7 @@ struct AnalysisDocument {
   std::vector<Finding> findings;  // primary ones first, by loss
   std::int64_t rules_run = 0;
   std::vector<RuleNotRun> rules_not_run;
+  std::vector<Fact> inside;  // facts inside the step, from traces: "operators.table" …
   std::vector<Loss> losses;
   std::vector<std::string> problems;  // recordings that could not be read, rules that failed
   HookCoverage hook;

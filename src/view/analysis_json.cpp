@@ -167,6 +167,23 @@ void write_losses(JsonWriter& w, const std::vector<Loss>& losses) {
   w.end_array();
 }
 
+// Only traces have them: a run without one keeps the document it had.
+void write_inside(JsonWriter& w, const std::vector<Fact>& facts) {
+  if (facts.empty()) return;
+  w.key("inside").begin_array();
+  for (const Fact& fact : facts) {
+    w.begin_object().field("fact", fact.kind).key("where");
+    write_where(w, fact.where);
+    w.key("fields").begin_object();
+    for (const auto& [name, value] : fact.fields) {
+      w.key(name);
+      std::visit([&](const auto& content) { w.value(content); }, value);
+    }
+    w.end_object().end_object();
+  }
+  w.end_array();
+}
+
 void write_rules(JsonWriter& w, const AnalysisDocument& d) {
   w.field("rules_run", d.rules_run);
   w.key("rules_not_run").begin_array();
@@ -207,6 +224,7 @@ std::string to_json(const AnalysisDocument& d) {
   for (const Finding& finding : d.findings) write_finding(w, finding);
   w.end_array();
   write_rules(w, d);
+  write_inside(w, d.inside);
   write_losses(w, d.losses);
   w.key("problems");
   write_texts(w, d.problems);

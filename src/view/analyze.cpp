@@ -62,6 +62,9 @@ void set_steps(const FactTable& facts, AnalysisDocument& d) {
 // What was seen although it does not suffice for an answer.
 std::vector<std::string> seen_words(const FactTable& facts, const AnalysisDocument& d) {
   std::vector<std::string> seen;
+  if (d.idle_pct && d.cannot_tell.empty()) {
+    seen.push_back(format("the GPU ran nothing {} % of the time", figure(*d.idle_pct)));
+  }
   if (d.steps.mean_ms) {
     std::string text = format("{} steps of {} ms", d.steps.count, figure(*d.steps.mean_ms));
     if (d.steps.breakdown.data_wait)
@@ -95,6 +98,30 @@ bool is_shown(const Fact& fact) {
   return fact.kind.starts_with("device.") || std::ranges::find(kKinds, fact.kind) != kKinds.end();
 }
 
+// Idle time of the devices of a trace that is too much to be called healthy; empty: there is none.
+std::string idle_words(const FactTable& facts, const AnalysisDocument& d) {
+  constexpr double kIdleIsSaid = 15;  // percent
+  if (!d.idle_pct || *d.idle_pct < kIdleIsSaid) return {};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kCauses{
+      {{"idle_data_ms", "it waited for data"},
+       {"idle_sync_ms", "the host had waited for it"},
+       {"idle_dispatch_ms", "the host was dispatching operators"},
+       {"idle_host_ms", "the host did something else"},
+       {"idle_launch_ms", "launches were on their way"},
+       {"idle_queued_ms", "queued work waited for other work"},
+       {"idle_unknown_ms", "the trace does not tell why"}}};
+  std::string_view words;
+  double most_ms = -1;
+  for (const auto& [field, what] : kCauses) {
+    double sum_ms = 0;
+    for (const Fact* device : facts.all("device.time")) sum_ms += device->number(field).value_or(0);
+    if (sum_ms > most_ms) words = what;
+    most_ms = std::max(most_ms, sum_ms);
+  }
+  return format("the GPU ran nothing {} % of the time and no rule says what to change: mostly {}", figure(*d.idle_pct),
+                words);
+}
+
 double left_to_win(const Breakdown& b) {
   double sum = 0;
   for (const auto& part : {b.data_wait, b.communication, b.checkpoint, b.gc, b.evaluation, b.compile})
@@ -108,11 +135,12 @@ void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocumen
   }
   if (d.grade == "B") {
     d.verdict = VerdictKind::kCannotTell;
-    d.cannot_tell.insert(d.cannot_tell.begin(), "no training step was seen: machine series only");
+    d.cannot_tell.insert(d.cannot_tell.begin(), d.is_trace ? "the trace has no training steps, marked or inferred"
+                                                           : "no training step was seen: machine series only");
     d.seen = seen_words(facts, d);
     return;
   }
-  if (d.steps.count < kStepsToJudge) {
+  if (d.steps.count < (d.is_trace ? kTraceStepsToJudge : kStepsToJudge)) {
     d.verdict = VerdictKind::kTooShort;
     d.seen = seen_words(facts, d);
     return;
@@ -122,6 +150,7 @@ void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocumen
     return;
   }
   if (!outcome.errors.empty()) d.cannot_tell.push_back("a rule could not run: " + outcome.errors.front().message);
+  if (const std::string idle = idle_words(facts, d); !idle.empty()) d.cannot_tell.push_back(idle);
   if (!d.cannot_tell.empty()) {
     d.verdict = VerdictKind::kCannotTell;
     d.seen = seen_words(facts, d);
@@ -129,6 +158,29 @@ void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocumen
   }
   d.verdict = VerdictKind::kHealthy;
   d.left_to_win_pct = left_to_win(d.steps.breakdown);
+}
+
+// Facts that only a trace gives.
+constexpr std::array kInside{
+    std::string_view{"operators.summary"}, std::string_view{"operators.operator"}, std::string_view{"kernels.summary"},
+    std::string_view{"kernels.kernel"},    std::string_view{"copies.copy"},        std::string_view{"device.time"},
+    std::string_view{"launch.summary"},    std::string_view{"sync.summary"},       std::string_view{"sync.caller"},
+};
+
+void set_inside(const FactTable& facts, AnalysisDocument& d) {
+  for (const std::string_view kind : kInside) {
+    for (const Fact* fact : facts.all(kind)) d.inside.push_back(*fact);
+  }
+  d.is_trace = !d.inside.empty();
+  if (facts.find("device.time") == nullptr) return;
+  d.has_gpu = true;
+  double wall_ms = 0;
+  double idle_ms = 0;
+  for (const Fact* device : facts.all("device.time")) {
+    wall_ms += device->number("wall_ms").value_or(0);
+    idle_ms += device->number("idle_ms").value_or(0);
+  }
+  if (wall_ms > 0) d.idle_pct = 100 * idle_ms / wall_ms;
 }
 
 void set_self(const FactTable& facts, AnalysisDocument& d) {
@@ -183,7 +235,8 @@ AnalysisDocument make_document(const RunInfo& run, const FactTable& facts, const
   d.status = run.status;
   d.price = run.price;
   d.grade = facts.find("steps.summary") != nullptr ? "A" : "B";
-  if (const Fact* software = facts.find("job.software")) d.has_gpu = software->number("gpu") == 1;
+  set_inside(facts, d);
+  if (const Fact* software = facts.find("job.software")) d.has_gpu = d.has_gpu || software->number("gpu") == 1;
   set_steps(facts, d);
   set_self(facts, d);
   std::ranges::copy_if(facts.facts(), std::back_inserter(d.facts), is_shown);

@@ -14,6 +14,8 @@ namespace hotlap {
 
 // Below so many typical steps a run is too short to judge.
 inline constexpr std::int64_t kStepsToJudge = 30;
+// The same for a profiler's trace, which has few steps and shows what is inside each.
+inline constexpr std::int64_t kTraceStepsToJudge = 3;
 
 // Follows one run. Keeps its place in every recording: a refresh costs what was recorded since.
 class LiveAnalysis {

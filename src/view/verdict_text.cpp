@@ -195,8 +195,9 @@ std::string verdict_text(const AnalysisDocument& d) {
       break;
     case VerdictKind::kHealthy: return strip_control(healthy_text(d));
     case VerdictKind::kTooShort:
-      return strip_control(seen_text(d, format("Too short to judge: {} steady steps, 30 are needed",
-                                               shown_count(static_cast<std::uint64_t>(d.steps.count)))));
+      return strip_control(seen_text(d, format("Too short to judge: {} steady step{}, {} are needed",
+                                               shown_count(static_cast<std::uint64_t>(d.steps.count)),
+                                               d.is_trace && d.steps.count == 1 ? "" : "s", d.is_trace ? 3 : 30)));
     case VerdictKind::kCannotTell: break;
   }
   std::string reasons = join(d.cannot_tell, "; ");

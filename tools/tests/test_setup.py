@@ -147,7 +147,8 @@ class Repository(unittest.TestCase):
     def test_every_library_that_cmake_looks_for_has_its_package(self) -> None:
         text = (TOOLS.parent / "cmake" / "Dependencies.cmake").read_text()
         packages = (TOOLS / "setup.sh").read_text()
-        for wanted, package in (("sqlite3", "libsqlite3-dev"), ("zstd", "libzstd-dev"), ("spdlog", "libspdlog-dev"),
+        for wanted, package in (("sqlite3", "libsqlite3-dev"), ("zstd", "libzstd-dev"), ("isa-l/", "libisal-dev"),
+                                ("spdlog", "libspdlog-dev"),
                                 ("rapidjson", "rapidjson-dev"), ("CLI/", "libcli11-dev"), ("boost/", "libboost-dev")):
             self.assertIn(wanted, text)
             self.assertIn(package, packages)

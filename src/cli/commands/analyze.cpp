@@ -1,10 +1,12 @@
 // Verdict, step times and every finding of one run; several runs together are one (nodes that recorded apart).
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <ostream>
 
 #include "base/format.h"
 #include "cli/command.h"
+#include "cli/imported_run.h"
 #include "cli/options.h"
 #include "cli/shown.h"
 #include "store/run_folder.h"
@@ -20,10 +22,40 @@ constexpr std::array kFlags{
              .type = FlagType::kText,
              .placeholder = "SEVERITY",
              .help = "exit 3 when there is a finding of info, warning or critical and above"},
+    FlagSpec{.name = "--strict", .help = "of files: refuse one at its first repair or drop"},
     kConfigFlag,
 };
 constexpr std::array kPositionals{PositionalSpec{
-    .name = "RUN", .help = "ids, starts of ids, names or paths; last when there is none", .is_repeated = true}};
+    .name = "RUN",
+    .help = "ids, starts of ids, names or paths of runs, or foreign files and folders; last when there is none",
+    .is_repeated = true}};
+
+// The runs named, with the foreign files among them imported as one; `imported` holds that one for as long as it is
+// looked at.
+Result<std::vector<RunFolder>> folders_of(const Args& args, std::optional<ImportedRun>& imported, Streams& streams) {
+  std::vector<std::string> given = args.positional("RUN");
+  if (given.empty()) given.emplace_back("last");
+  ImportRequest request{.is_strict = args.has("--strict")};
+  std::vector<RunFolder> folders;
+  HOTLAP_TRY_ASSIGN(const std::filesystem::path home, hotlap_home());
+  for (const std::string& one : given) {
+    // A run's name comes first: runs are named after their scripts, which lie in the same folder.
+    Result<RunFolder> known = RunFolder::find(home, one);
+    if (!known.ok() && is_foreign(one)) {
+      request.paths.emplace_back(one);
+      continue;
+    }
+    HOTLAP_TRY_ASSIGN(RunFolder folder, std::move(known));
+    // A run that is named twice is no second node.
+    const auto is_same = [&](const RunFolder& other) { return other.path() == folder.path(); };
+    if (std::none_of(folders.begin(), folders.end(), is_same)) folders.push_back(std::move(folder));
+  }
+  if (!request.paths.empty()) {
+    HOTLAP_TRY_ASSIGN(imported, ImportedRun::borrow(request, streams));
+    folders.push_back(imported->folder());
+  }
+  return folders;
+}
 
 Result<Severity> severity_from(std::string_view text) {
   for (const Severity severity : {Severity::kInfo, Severity::kWarning, Severity::kCritical}) {
@@ -42,7 +74,9 @@ void print_steps(const AnalysisDocument& d, std::ostream& out) {
   if (steps.half_width_ms) out << format(" +/- {:.1f}", *steps.half_width_ms);
   if (steps.median_ms && steps.p99_ms) out << format(", median {:.1f}, p99 {:.1f}", *steps.median_ms, *steps.p99_ms);
   if (steps.samples_per_s) out << format(", {:.1f} samples/s", *steps.samples_per_s);
-  out << (steps.is_inferred ? " (inferred from the loader's cadence)\n" : "\n");
+  out << (!steps.is_inferred ? "\n"
+          : d.is_trace       ? " (inferred: the trace marks no steps)\n"
+                             : " (inferred from the loader's cadence)\n");
   const Breakdown& b = steps.breakdown;
   for (const auto& [name, share] :
        {std::pair{"data wait", b.data_wait}, std::pair{"forward", b.forward}, std::pair{"backward", b.backward},
@@ -52,6 +86,67 @@ void print_steps(const AnalysisDocument& d, std::ostream& out) {
         std::pair{"other", b.other}}) {
     out << format("  {:<20}{}\n", name, percent(share));
   }
+}
+
+constexpr std::size_t kRowsShown = 8;  // of a table; all of them are in the JSON
+constexpr std::size_t kNameColumns = 60;
+
+std::string short_name(const std::string& name) {
+  const std::string text = one_line(name);
+  return text.size() <= kNameColumns ? text : text.substr(0, kNameColumns - 3) + "...";
+}
+
+// "  12.3 ms  41.0 %  x 120  name"
+void print_rows(const AnalysisDocument& d, std::string_view kind, std::string_view title, std::string_view time,
+                std::string_view share, std::ostream& out) {
+  std::size_t shown = 0;
+  for (const Fact& fact : d.inside) {
+    if (fact.kind != kind) continue;
+    if (shown++ == 0) out << '\n' << title << '\n';
+    if (shown > kRowsShown) continue;
+    out << format("  {:>10.3f} ms", fact.number(time).value_or(0));
+    if (!share.empty()) out << format(" {:>6}", fact.number(share) ? format("{:.1f} %", *fact.number(share)) : "");
+    const std::string name = short_name(fact.text("name").value_or(""));
+    out << format(" {:>8}  {}", shown_count(static_cast<std::uint64_t>(fact.number("calls").value_or(0))),
+                  name.empty() ? "(no operator)" : name);
+    const auto device_ms = fact.number("device_ms");
+    out << (device_ms ? format("  (device {:.3f} ms)\n", *device_ms) : "\n");
+  }
+  if (shown > kRowsShown) out << format("  and {} more (--json)\n", shown - kRowsShown);
+}
+
+void print_devices(const AnalysisDocument& d, std::ostream& out) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kCauses{
+      {{"idle_data_ms", "data"},
+       {"idle_sync_ms", "host waited"},
+       {"idle_dispatch_ms", "launch-bound"},
+       {"idle_host_ms", "host did other work"},
+       {"idle_launch_ms", "launch on its way"},
+       {"idle_queued_ms", "queued"},
+       {"idle_unknown_ms", "not known"}}};
+  for (const Fact& fact : d.inside) {
+    if (fact.kind != "device.time") continue;
+    const auto ms = [&](std::string_view field) { return fact.number(field).value_or(0); };
+    out << format(
+        "\n{}: {:.1f} ms, of it computing {:.1f}, communication {:.1f} ({:.1f} exposed), copies {:.1f} ({:.1f} "
+        "exposed), idle {:.1f} ({:.1f} %)\n",
+        fact.where.device, ms("wall_ms"), ms("compute_ms"), ms("communication_ms"), ms("exposed_communication_ms"),
+        ms("copy_ms"), ms("exposed_copy_ms"), ms("idle_ms"), ms("idle_pct"));
+    std::string causes;
+    for (const auto& [field, words] : kCauses) {
+      if (ms(field) >= 0.05) causes += format("{}{} {:.1f} ms", causes.empty() ? "" : ", ", words, ms(field));
+    }
+    if (!causes.empty()) out << "  idle: " << causes << '\n';
+  }
+}
+
+void print_inside(const AnalysisDocument& d, std::ostream& out) {
+  print_devices(d, out);
+  print_rows(d, "kernels.kernel", "Kernels: time, share, calls", "total_ms", "share_pct", out);
+  print_rows(d, "copies.copy", "Copies: time, calls", "total_ms", "", out);
+  print_rows(d, "operators.operator", "Operators: own CPU time, share, calls (time on the device)", "self_ms",
+             "self_pct", out);
+  print_rows(d, "sync.caller", "Host waited for the device: time, calls, in", "total_ms", "", out);
 }
 
 void print_findings(const AnalysisDocument& d, std::ostream& out) {
@@ -79,16 +174,8 @@ Result<int> run(const Args& args, Streams& streams) {
     fail_on = *severity;
   }
   HOTLAP_TRY_ASSIGN(const Config config, config_of(args));
-  HOTLAP_TRY_ASSIGN(const std::filesystem::path home, hotlap_home());
-  std::vector<std::string> given = args.positional("RUN");
-  if (given.empty()) given.emplace_back("last");
-  std::vector<RunFolder> folders;
-  for (const std::string& one : given) {
-    HOTLAP_TRY_ASSIGN(RunFolder folder, RunFolder::find(home, one));
-    // A run that is named twice is no second node.
-    const auto is_same = [&](const RunFolder& known) { return known.path() == folder.path(); };
-    if (std::none_of(folders.begin(), folders.end(), is_same)) folders.push_back(std::move(folder));
-  }
+  std::optional<ImportedRun> imported;
+  HOTLAP_TRY_ASSIGN(std::vector<RunFolder> folders, folders_of(args, imported, streams));
   HOTLAP_TRY_ASSIGN(LiveAnalysis analysis, LiveAnalysis::open(std::move(folders), rule_settings(config)));
   HOTLAP_TRY(analysis.refresh());
   analysis.finish();
@@ -98,6 +185,7 @@ Result<int> run(const Args& args, Streams& streams) {
   } else {
     streams.out << document.verdict_text << '\n';
     print_steps(document, streams.out);
+    print_inside(document, streams.out);
     print_findings(document, streams.out);
     const auto footer = footer_lines(document);
     if (!footer.empty()) streams.out << '\n';
@@ -113,9 +201,12 @@ Result<int> run(const Args& args, Streams& streams) {
 
 extern constinit const CommandSpec command_analyze{
     .name = "analyze",
-    .summary = "Print verdict, step times and all findings of a run.",
+    .summary = "Print verdict, step times and all findings of a run, or of traces and logs.",
     .example = "hotlap analyze last --json",
-    .help = "Several runs are taken together as one: nodes that recorded apart.",
+    .help =
+        "Several runs are taken together as one: nodes that recorded apart. Foreign files (hotlap import --formats) "
+        "are "
+        "read together as one run, and nothing is left behind: hotlap analyze trace.json.gz smi.csv.",
     .flags = kFlags,
     .positionals = kPositionals,
     .run = run};

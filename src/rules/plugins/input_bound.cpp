@@ -27,6 +27,7 @@ constexpr std::array kParams{
               .help = "never advise more workers than this"},
 };
 
+constexpr double kTraceStepsMin = 3;
 constexpr double kIoShareHigh = 0.5;   // of a batch's time: the loader waits for storage, not for cores
 constexpr double kIoShareLow = 0.2;    // below, storage is excluded as a cause
 constexpr double kCoreWaitMin = 0.05;  // of the time without a core: below, others do not hold the job up
@@ -164,7 +165,10 @@ std::optional<Case> read_case(const FactTable& facts, const Fact& steps, const P
   const auto step = steps.number("mean_ms");
   const auto wait = steps.number("data_wait_ms");
   if (!step || !wait || *step <= 0) return std::nullopt;
-  if (steps.number("steady_count").value_or(0) < params.number("steps_min")) return std::nullopt;
+  // A profiler's trace has few steps, chosen after a warm-up of its own.
+  const bool is_trace = steps.number("chosen") == 1;
+  const double steps_min = is_trace ? std::min(params.number("steps_min"), kTraceStepsMin) : params.number("steps_min");
+  if (steps.number("steady_count").value_or(0) < steps_min) return std::nullopt;
   c.step_ms = *step;
   c.wait_ms = std::min(*wait, *step);
   c.wait_pct = 100 * c.wait_ms / c.step_ms;

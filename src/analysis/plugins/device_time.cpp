@@ -1,0 +1,269 @@
+// The time of each device of a trace: computing, communicating, copying, what of these is hidden behind computing, and
+// why it idles.
+#include <array>
+#include <map>
+
+#include "analysis/analyzer.h"
+#include "analysis/log_histogram.h"
+#include "analysis/trace_tables.h"
+#include "base/clock.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::size_t kDevicesMax = 256;
+
+constexpr std::array kFields{
+    FactField{"wall_ms", "ms", "from the first work of the device to the end of the last"},
+    FactField{"busy_ms", "ms", "anything ran"},
+    FactField{"compute_ms", "ms", "kernels that are no communication"},
+    FactField{"communication_ms", "ms", "kernels of collectives"},
+    FactField{"exposed_communication_ms", "ms", "while nothing was computed"},
+    FactField{"copy_ms", "ms", "copies and fills of memory"},
+    FactField{"exposed_copy_ms", "ms", "while nothing was computed or communicated"},
+    FactField{"idle_ms", "ms", "nothing ran"},
+    FactField{"idle_pct", "%", "of the wall"},
+    FactField{"idle_data_ms", "ms", "idle while the training thread waited for the loader"},
+    FactField{"idle_sync_ms", "ms", "idle after the host had waited for the device, until it launched again"},
+    FactField{"idle_dispatch_ms", "ms", "idle while the host ran operators: launch-bound"},
+    FactField{"idle_host_ms", "ms", "idle while the host ran no operator: Python, logging, other libraries"},
+    FactField{"idle_launch_ms", "ms", "idle between a launch and its begin"},
+    FactField{"idle_queued_ms", "ms", "idle although work was queued: waiting for another stream or device"},
+    FactField{"idle_unknown_ms", "ms", "idle, and the trace has no launch of what came next"},
+};
+constexpr std::array kLaunchFields{
+    FactField{"launches", "{launch}", "kernels and copies whose launch is in the trace"},
+    FactField{"median_us", "us", "from the begin of the call to that of the work"},
+    FactField{"p90_us", "us", ""},
+    FactField{"call_median_us", "us", "length of the call itself"},
+    FactField{"before_launch", "{launch}", "began before their launch: the device's clock is off"},
+};
+constexpr std::array kSchemas{FactSchema{"device.time", "one device of a trace", kFields},
+                              FactSchema{"launch.summary", "how long launches take", kLaunchFields}};
+constexpr std::array kSpans{SpanKind::kKernel,   SpanKind::kTransfer, SpanKind::kRuntime,
+                            SpanKind::kOperator, SpanKind::kDataWait, SpanKind::kOptimizer};
+
+double ms(std::int64_t ns) { return static_cast<double>(ns) / static_cast<double>(kNsPerMs); }
+
+enum Sort : std::uint8_t { kCompute, kCommunication, kCopy, kSortCount };
+enum Cause : std::uint8_t { kData, kSync, kDispatch, kHost, kLaunch, kQueued, kUnknown, kCauseCount };
+
+struct Call {
+  std::int64_t start_ns = 0;
+  std::int64_t duration_ns = 0;
+};
+
+// One device: for every instant, which sorts of work go on. Work comes by start, so that a sort goes on until the
+// latest end seen of it.
+struct Device {
+  std::int64_t first_ns = INT64_MAX;
+  std::int64_t at_ns = 0;
+  std::array<std::int64_t, kSortCount> end_ns{};
+  std::array<std::int64_t, std::size_t{1} << kSortCount> by_sorts_ns{};  // index: bit set of Sort
+  std::array<std::int64_t, kCauseCount> idle_ns{};
+
+  // Counts the time up to `to_ns`; the idle stretch at its end, or nothing.
+  std::pair<std::int64_t, std::int64_t> advance(std::int64_t to_ns) {
+    std::int64_t idle_from_ns = to_ns;
+    while (at_ns < to_ns) {
+      std::size_t sorts = 0;
+      std::int64_t next_ns = to_ns;
+      for (std::size_t sort = 0; sort < kSortCount; ++sort) {
+        if (end_ns[sort] <= at_ns) continue;
+        sorts |= std::size_t{1} << sort;
+        next_ns = std::min(next_ns, end_ns[sort]);
+      }
+      by_sorts_ns[sorts] += next_ns - at_ns;
+      if (sorts == 0) idle_from_ns = at_ns;
+      at_ns = next_ns;
+    }
+    return {idle_from_ns, to_ns};
+  }
+};
+
+class DeviceTimeAnalyzer final : public Analyzer {
+ public:
+  explicit DeviceTimeAnalyzer(const RunDescription& run)
+      : is_communication_(run.name_of, &names_communication), is_sync_(run.name_of, &names_synchronisation) {
+    on_processes(run.processes);
+  }
+
+  void on_processes(std::span<const ProcessInfo> processes) override {
+    for (const ProcessInfo& process : processes) {
+      if (labels_.size() < kDevicesMax * 4) labels_[process.slot] = slot_label(process);
+      if (process.role == ProcessRole::kRank) rank_ = process.index;
+    }
+  }
+
+  void on_spans(std::span<const Span> spans) override {
+    for (const Span& span : spans) {
+      if (span.duration_ns < 0) continue;
+      const std::int64_t end_ns = span.start_ns + span.duration_ns;
+      switch (span.kind) {
+        case SpanKind::kKernel:
+        case SpanKind::kTransfer: on_device(span); break;
+        case SpanKind::kRuntime:
+          calls_.put(span.value_a, {span.start_ns, span.duration_ns});
+          if (!is_sync_(span.name)) break;
+          syncs_.add(span.start_ns, end_ns);
+          known_.add(span.start_ns, end_ns);
+          break;
+        case SpanKind::kDataWait:
+          waits_.add(span.start_ns, end_ns);
+          known_.add(span.start_ns, end_ns);
+          break;
+        default: known_.add(span.start_ns, end_ns); break;
+      }
+    }
+  }
+
+  void merge(const Analyzer& other) override {
+    const auto& that = static_cast<const DeviceTimeAnalyzer&>(other);
+    for (const auto& [slot, device] : that.devices_) merged_.emplace_back(that.where_of(slot), closed(device));
+    merged_.insert(merged_.end(), that.merged_.begin(), that.merged_.end());
+    latencies_ns_.merge(that.latencies_ns_);
+    call_durations_ns_.merge(that.call_durations_ns_);
+    before_launch_ += that.before_launch_;
+  }
+
+  void snapshot(FactTable& out) const override {
+    for (const auto& [slot, device] : devices_) add_device(where_of(slot), closed(device), out);
+    for (const auto& [where, device] : merged_) add_device(where, device, out);
+    if (latencies_ns_.count() == 0) return;
+    Fact fact{.kind = "launch.summary"};
+    fact.set("launches", static_cast<double>(latencies_ns_.count()));
+    const auto us = [](std::optional<double> ns) {
+      return ns ? std::optional(*ns / static_cast<double>(kNsPerUs)) : ns;
+    };
+    fact.set("median_us", us(latencies_ns_.quantile(0.5))).set("p90_us", us(latencies_ns_.quantile(0.9)));
+    fact.set("call_median_us", us(call_durations_ns_.quantile(0.5)));
+    fact.set("before_launch", static_cast<double>(before_launch_));
+    out.add(std::move(fact));
+  }
+
+ private:
+  void on_device(const Span& span) {
+    auto found = devices_.find(span.process);
+    if (found == devices_.end()) {
+      if (devices_.size() >= kDevicesMax) return;
+      found = devices_.emplace(span.process, Device{}).first;
+      found->second.first_ns = found->second.at_ns = span.start_ns;
+    }
+    Device& device = found->second;
+    const Call* const call = calls_.find(span.value_a);
+    if (call != nullptr) {
+      if (span.start_ns >= call->start_ns) {
+        latencies_ns_.add(static_cast<double>(span.start_ns - call->start_ns));
+      } else {
+        ++before_launch_;
+      }
+      call_durations_ns_.add(static_cast<double>(call->duration_ns));
+    }
+    const auto [idle_from_ns, idle_to_ns] = device.advance(span.start_ns);
+    if (idle_to_ns > idle_from_ns) attribute(device, call, idle_from_ns, idle_to_ns);
+    const Sort sort = span.kind == SpanKind::kTransfer ? kCopy
+                      : is_communication_(span.name)   ? kCommunication
+                                                       : kCompute;
+    device.end_ns[sort] = std::max(device.end_ns[sort], span.start_ns + span.duration_ns);
+  }
+
+  // Why nothing ran between `from_ns` and the begin of what `call` launched.
+  void attribute(Device& device, const Call* call, std::int64_t from_ns, std::int64_t to_ns) const {
+    if (call == nullptr) {
+      device.idle_ns[kUnknown] += to_ns - from_ns;
+      return;
+    }
+    const std::int64_t launched_ns = std::min(call->start_ns, to_ns);
+    if (launched_ns <= from_ns) {
+      // Queued already: the first microseconds are the launch on its way, the rest waits for something else.
+      constexpr std::int64_t kOnItsWayNs = 10'000;
+      const std::int64_t on_its_way_ns =
+          std::clamp<std::int64_t>(launched_ns + kOnItsWayNs - from_ns, 0, to_ns - from_ns);
+      device.idle_ns[kLaunch] += on_its_way_ns;
+      device.idle_ns[kQueued] += to_ns - from_ns - on_its_way_ns;
+      return;
+    }
+    device.idle_ns[kLaunch] += to_ns - launched_ns;
+    std::int64_t left_ns = launched_ns - from_ns;
+    const auto take = [&](Cause cause, std::int64_t ns) {
+      ns = std::min(ns, left_ns);
+      device.idle_ns[cause] += ns;
+      left_ns -= ns;
+      return ns;
+    };
+    const std::int64_t waited_ns =
+        take(kData, waits_.within(from_ns, launched_ns)) + take(kSync, syncs_.within(from_ns, launched_ns));
+    take(kDispatch, std::max<std::int64_t>(0, known_.within(from_ns, launched_ns) - waited_ns));
+    take(kHost, left_ns);
+  }
+
+  static Device closed(Device device) {
+    device.advance(*std::ranges::max_element(device.end_ns));
+    return device;
+  }
+
+  Where where_of(std::uint32_t slot) const {
+    Where where;
+    const auto label = labels_.find(slot);
+    where.device = label == labels_.end() ? "device" : label->second;
+    where.rank = rank_;
+    return where;
+  }
+
+  static void add_device(const Where& where, const Device& device, FactTable& out) {
+    const auto with = [&](auto&& holds) {
+      std::int64_t sum = 0;
+      for (std::size_t sorts = 0; sorts < device.by_sorts_ns.size(); ++sorts) {
+        if (holds(sorts)) sum += device.by_sorts_ns[sorts];
+      }
+      return ms(sum);
+    };
+    constexpr std::size_t kComputeBit = 1U << kCompute;
+    constexpr std::size_t kCommunicationBit = 1U << kCommunication;
+    constexpr std::size_t kCopyBit = 1U << kCopy;
+    const double wall = with([](std::size_t) { return true; });
+    const double idle = ms(device.by_sorts_ns[0]);
+    Fact fact{.kind = "device.time", .where = where};
+    fact.set("wall_ms", wall).set("busy_ms", wall - idle);
+    fact.set("compute_ms", with([](std::size_t sorts) { return (sorts & kComputeBit) != 0; }));
+    fact.set("communication_ms", with([](std::size_t sorts) { return (sorts & kCommunicationBit) != 0; }));
+    fact.set("exposed_communication_ms",
+             with([](std::size_t sorts) { return (sorts & (kCommunicationBit | kComputeBit)) == kCommunicationBit; }));
+    fact.set("copy_ms", with([](std::size_t sorts) { return (sorts & kCopyBit) != 0; }));
+    fact.set("exposed_copy_ms", with([](std::size_t sorts) { return sorts == kCopyBit; }));
+    fact.set("idle_ms", idle);
+    if (wall > 0) fact.set("idle_pct", 100 * idle / wall);
+    constexpr std::array<std::string_view, kCauseCount> kNames{"idle_data_ms",   "idle_sync_ms",   "idle_dispatch_ms",
+                                                               "idle_host_ms",   "idle_launch_ms", "idle_queued_ms",
+                                                               "idle_unknown_ms"};
+    for (std::size_t cause = 0; cause < kCauseCount; ++cause) fact.set(kNames[cause], ms(device.idle_ns[cause]));
+    out.add(std::move(fact));
+  }
+
+  std::map<std::uint32_t, Device> devices_;  // by slot
+  std::vector<std::pair<Where, Device>> merged_;
+  std::map<std::uint32_t, std::string> labels_;
+  std::optional<std::int32_t> rank_;
+  NameTest is_communication_;
+  NameTest is_sync_;
+  RecentById<Call> calls_;
+  RecentTimes waits_;
+  RecentTimes syncs_;
+  RecentTimes known_;  // operators and both of these
+  LogHistogram latencies_ns_;
+  LogHistogram call_durations_ns_;
+  std::uint64_t before_launch_ = 0;
+};
+
+std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_unique<DeviceTimeAnalyzer>(run); }
+
+}  // namespace
+
+extern constinit const AnalyzerSpec analyzer_device_time{.id = "device_time",
+                                                         .summary = "Where the time of each device of a trace goes.",
+                                                         .produces = kSchemas,
+                                                         .metrics = {},
+                                                         .spans = kSpans,
+                                                         .open = open};
+
+}  // namespace hotlap

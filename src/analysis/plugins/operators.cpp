@@ -1,0 +1,161 @@
+// Operators of a trace: how often, how long with and without what they call, and what they had the device do.
+#include <array>
+#include <map>
+
+#include "analysis/analyzer.h"
+#include "analysis/trace_tables.h"
+#include "base/clock.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::size_t kOperatorsShown = 50;
+constexpr std::size_t kThreadsMax = 4096;
+
+constexpr std::array kSummaryFields{
+    FactField{"calls", "{call}", "all calls of operators"},
+    FactField{"operators", "{operator}", "different ones"},
+    FactField{"self_ms", "ms", "time of all of them on the CPU"},
+    FactField{"device_ms", "ms", "time of the kernels and copies that they launched"},
+};
+constexpr std::array kOperatorFields{
+    FactField{"name", "text", ""},
+    FactField{"calls", "{call}", ""},
+    FactField{"total_ms", "ms", "on the CPU, with what it calls; of a call inside itself the outer one counts"},
+    FactField{"self_ms", "ms", "without what it calls"},
+    FactField{"self_pct", "%", "of the time of all operators"},
+    FactField{"device_ms", "ms", "kernels and copies that it launched itself"},
+    FactField{"device_calls", "{kernel}", "how many"},
+};
+constexpr std::array kSchemas{FactSchema{"operators.summary", "operators of a trace together", kSummaryFields},
+                              FactSchema{"operators.operator", "one operator; those that take most", kOperatorFields}};
+constexpr std::array kSpans{SpanKind::kOperator, SpanKind::kDataWait, SpanKind::kOptimizer,
+                            SpanKind::kKernel,   SpanKind::kTransfer, SpanKind::kRuntime};
+
+double ms(std::int64_t ns) { return static_cast<double>(ns) / static_cast<double>(kNsPerMs); }
+
+struct Row {
+  std::uint64_t calls = 0;
+  std::int64_t total_ns = 0;
+  std::int64_t self_ns = 0;
+  std::int64_t device_ns = 0;
+  std::uint64_t device_calls = 0;
+  bool empty() const { return calls == 0 && device_calls == 0; }
+  void add(const Row& other) {
+    calls += other.calls;
+    total_ns += other.total_ns;
+    self_ns += other.self_ns;
+    device_ns += other.device_ns;
+    device_calls += other.device_calls;
+  }
+};
+
+class OperatorsAnalyzer final : public Analyzer {
+ public:
+  explicit OperatorsAnalyzer(const RunDescription& run) : rows_(run.name_of) {}
+
+  void on_spans(std::span<const Span> spans) override {
+    for (const Span& span : spans) {
+      switch (span.kind) {
+        case SpanKind::kKernel: on_device(span, span.value_b); break;
+        case SpanKind::kTransfer: on_device(span, -1); break;
+        case SpanKind::kRuntime:
+          if (span.value_b >= 0) call_operator_.put(span.value_a, span.value_b);
+          break;
+        default: on_operator(span); break;
+      }
+    }
+  }
+
+  void merge(const Analyzer& other) override {
+    const auto& that = static_cast<const OperatorsAnalyzer&>(other);
+    NamedRows<Row> closed = that.rows_;
+    that.close(closed);
+    rows_.merge(closed);
+  }
+
+  void snapshot(FactTable& out) const override {
+    NamedRows<Row> closed = rows_;
+    close(closed);
+    Row sum;
+    const auto all = closed.all();
+    for (const auto& [name, row] : all) sum.add(row);
+    if (sum.calls == 0) return;
+    Fact summary{.kind = "operators.summary"};
+    summary.set("calls", static_cast<double>(sum.calls)).set("operators", static_cast<double>(all.size()));
+    summary.set("self_ms", ms(sum.self_ns));
+    if (sum.device_calls > 0) summary.set("device_ms", ms(sum.device_ns));
+    out.add(std::move(summary));
+    // By what they take of either: an operator that costs the CPU little may cost the device much.
+    const auto weight = [](const Row& row) { return std::max(row.self_ns, row.device_ns); };
+    for (const auto& [name, row] : closed.top(kOperatorsShown, weight)) {
+      Fact fact{.kind = "operators.operator"};
+      fact.set_text("name", name).set("calls", static_cast<double>(row.calls));
+      fact.set("total_ms", ms(row.total_ns)).set("self_ms", ms(row.self_ns));
+      if (sum.self_ns > 0)
+        fact.set("self_pct", 100 * static_cast<double>(row.self_ns) / static_cast<double>(sum.self_ns));
+      if (sum.device_calls > 0) {
+        fact.set("device_ms", ms(row.device_ns)).set("device_calls", static_cast<double>(row.device_calls));
+      }
+      out.add(std::move(fact));
+    }
+  }
+
+ private:
+  void on_operator(const Span& span) {
+    if (span.duration_ns < 0) return;
+    const auto key = std::pair(span.process, span.thread);
+    auto found = threads_.find(key);
+    if (found == threads_.end()) {
+      if (threads_.size() >= kThreadsMax) return;
+      found = threads_.emplace(key, NestingStack{}).first;
+    }
+    NestingStack& stack = found->second;
+    stack.advance(span.start_ns, [this](const NestingStack::Frame& frame) { done(frame, rows_); });
+    Row& row = rows_.at(span.name);
+    ++row.calls;
+    if (!stack.holds(span.name)) row.total_ns += span.duration_ns;
+    stack.push(span.name, span.start_ns, span.duration_ns);
+    operator_name_.put(span.value_a, span.name);
+  }
+
+  void on_device(const Span& span, std::int64_t operator_id) {
+    if (span.duration_ns < 0) return;
+    if (operator_id < 0) {
+      if (const std::int64_t* const id = call_operator_.find(span.value_a)) operator_id = *id;
+    }
+    const std::uint32_t* const name = operator_name_.find(operator_id);
+    if (name == nullptr) return;
+    Row& row = rows_.at(*name);
+    row.device_ns += span.duration_ns;
+    ++row.device_calls;
+  }
+
+  static void done(const NestingStack::Frame& frame, NamedRows<Row>& rows) {
+    rows.at(frame.name).self_ns += std::max<std::int64_t>(0, frame.duration_ns - frame.inside_ns);
+  }
+  // What has not ended yet counts as far as it is known.
+  void close(NamedRows<Row>& rows) const {
+    for (const auto& [key, stack] : threads_) {
+      for (const NestingStack::Frame& frame : stack.frames()) done(frame, rows);
+    }
+  }
+
+  NamedRows<Row> rows_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, NestingStack> threads_;
+  RecentById<std::uint32_t> operator_name_;
+  RecentById<std::int64_t> call_operator_;  // operator of a call, by correlation
+};
+
+std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_unique<OperatorsAnalyzer>(run); }
+
+}  // namespace
+
+extern constinit const AnalyzerSpec analyzer_operators{.id = "operators",
+                                                       .summary = "What operators of a trace cost.",
+                                                       .produces = kSchemas,
+                                                       .metrics = {},
+                                                       .spans = kSpans,
+                                                       .open = open};
+
+}  // namespace hotlap

@@ -1,0 +1,231 @@
+#include "analysis/trace_phases.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace hotlap {
+namespace {
+
+constexpr std::size_t kNamesMax = 4'000'000;
+constexpr std::size_t kStepsToInfer = 2;
+
+// Autograd's own operators: "autograd::engine::evaluate_function: AddmmBackward0", in older versions "AddmmBackward"
+// and "torch::autograd::AccumulateGrad" alone.
+bool names_backward(std::string_view name) {
+  if (name.starts_with("autograd::engine::evaluate_function") || name.starts_with("torch::autograd::")) return true;
+  while (!name.empty() && std::isdigit(static_cast<unsigned char>(name.back())) != 0) name.remove_suffix(1);
+  return name.ends_with("Backward") && name.find("::") == std::string_view::npos;
+}
+
+std::int64_t end_of(const Span& span) { return span.start_ns + std::max<std::int64_t>(span.duration_ns, 0); }
+
+}  // namespace
+
+bool TracePhases::is_backward(std::uint32_t name) {
+  if (name == 0 || name >= kNamesMax) return false;
+  if (name >= names_.size()) names_.resize(name + 1, 0);
+  if (names_[name] == 0) names_[name] = names_backward(name_of_(name)) ? 2 : 1;
+  return names_[name] == 2;
+}
+
+void TracePhases::add(const Span& span) {
+  switch (span.kind) {
+    case SpanKind::kStep:
+    case SpanKind::kDataWait:
+    case SpanKind::kForward:
+    case SpanKind::kBackward:
+    case SpanKind::kOptimizer:
+    case SpanKind::kOperator: break;
+    case SpanKind::kCheckpoint:
+    case SpanKind::kGarbage:
+    case SpanKind::kCompile: out_.span(span); return;
+    default: return;
+  }
+  auto found = processes_.find(span.process);
+  if (found == processes_.end()) {
+    if (processes_.size() >= kProcessesMax) {
+      ++refused_;
+      return;
+    }
+    found = processes_.emplace(span.process, Process{}).first;
+  }
+  Process& process = found->second;
+  switch (span.kind) {
+    case SpanKind::kStep: begin_step(span.process, process, span); break;
+    case SpanKind::kDataWait: add_segment(process, span, Part::kDataWait, true); break;
+    case SpanKind::kForward:
+      process.has_marked_forward = true;
+      add_segment(process, span, Part::kForward, true);
+      break;
+    case SpanKind::kBackward:
+      process.has_marked_backward = true;
+      add_segment(process, span, Part::kBackward, true);
+      break;
+    case SpanKind::kOptimizer: add_segment(process, span, Part::kOptimizer, true); break;
+    default: add_segment(process, span, is_backward(span.name) ? Part::kBackward : Part::kForward, false); break;
+  }
+}
+
+void TracePhases::add_segment(Process& process, const Span& span, Part part, bool is_marked) {
+  if (span.duration_ns < 0) return;
+  Thread& thread = process.threads[span.thread];
+  if (span.start_ns < thread.top_end_ns) return;  // inside something that was taken
+  thread.top_end_ns = end_of(span);
+  thread.work_ns += span.duration_ns;
+  thread.has_marks = thread.has_marks || (is_marked && part != Part::kBackward);
+  const std::int64_t last_other_ns = process.last_other_ns;
+  (part == Part::kBackward ? process.last_backward_ns : process.last_other_ns) = span.start_ns;
+  if (thread.may_join && !thread.segments.empty()) {
+    Segment& last = thread.segments.back();
+    // Forward and backward pass may take turns on two threads: neither reaches over the other.
+    const bool is_apart =
+        part == Part::kBackward ? last_other_ns >= last.end_ns : process.last_backward_ns > last.start_ns;
+    if (last.part == part && !is_marked && !last.is_marked && !is_apart) {
+      last.end_ns = end_of(span);
+      return;
+    }
+  }
+  if (process.segments >= kSegmentsMax) {
+    ++refused_;
+    return;
+  }
+  ++process.segments;
+  thread.may_join = true;
+  thread.segments.push_back({span.start_ns, end_of(span), span.thread, part, is_marked});
+}
+
+void TracePhases::begin_step(std::uint32_t slot, Process& process, const Span& span) {
+  if (span.duration_ns < 0) {
+    out_.span(span);  // counted there as damaged
+    return;
+  }
+  // A range inside the step that is open is the same step's, said twice.
+  if (!process.step.empty() && end_of(span) <= end_of(process.step.front())) return;
+  end_step(slot, process);
+  process.has_steps = true;
+  process.step.assign(1, span);
+  for (auto& [id, thread] : process.threads) thread.may_join = false;
+}
+
+void TracePhases::end_step(std::uint32_t slot, Process& process) {
+  if (process.step.empty()) return;
+  Span step = process.step.front();
+  process.step.clear();
+  // A profile of several windows numbers them anew; steps of one process grow.
+  if (step.step < 0 || step.step <= process.last_number) step.step = process.last_number + 1;
+  process.last_number = step.step;
+  emit(slot, process, step, take_segments(process, step.thread, end_of(step)));
+}
+
+// Those of the training thread, and the backward pass wherever it ran, up to `end_ns`; what is older goes.
+std::vector<TracePhases::Segment> TracePhases::take_segments(Process& process, std::uint32_t main,
+                                                             std::int64_t end_ns) {
+  std::vector<Segment> taken;
+  for (auto& [id, thread] : process.threads) {
+    const auto later = std::ranges::partition_point(thread.segments,
+                                                    [&](const Segment& segment) { return segment.start_ns < end_ns; });
+    for (auto segment = thread.segments.begin(); segment != later; ++segment) {
+      if (segment->thread == main || segment->part == Part::kBackward) taken.push_back(*segment);
+    }
+    process.segments -= static_cast<std::size_t>(later - thread.segments.begin());
+    thread.segments.erase(thread.segments.begin(), later);
+  }
+  std::ranges::stable_sort(taken, {}, &Segment::start_ns);
+  return taken;
+}
+
+void TracePhases::emit(std::uint32_t slot, const Process& process, const Span& step, std::vector<Segment> inside) {
+  std::erase_if(inside, [&](const Segment& segment) { return segment.start_ns < step.start_ns; });
+  std::int64_t last_backward_ns = INT64_MIN;
+  bool has_backward = false;
+  for (const Segment& segment : inside) {
+    if (segment.part != Part::kBackward) continue;
+    has_backward = true;
+    last_backward_ns = std::max(last_backward_ns, segment.start_ns);
+  }
+  for (Segment& segment : inside) {
+    // Behind the backward pass the training thread clips, logs and counts.
+    if (segment.part != Part::kForward || segment.is_marked) continue;
+    if (process.has_marked_forward || (has_backward && segment.start_ns > last_backward_ns))
+      segment.part = Part::kOther;
+  }
+  // One backward pass is one part, however many operators and threads it has.
+  for (std::size_t i = 0; i < inside.size();) {
+    Segment segment = inside[i++];
+    if (segment.part == Part::kOther) continue;
+    if (segment.part == Part::kBackward && !segment.is_marked) {
+      if (process.has_marked_backward) continue;
+      for (; i < inside.size() && inside[i].part == Part::kBackward && !inside[i].is_marked; ++i) {
+        segment.end_ns = std::max(segment.end_ns, inside[i].end_ns);
+      }
+    }
+    Span part{.start_ns = segment.start_ns, .duration_ns = segment.end_ns - segment.start_ns};
+    part.process = slot;
+    part.thread = segment.thread;
+    part.step = step.step;
+    switch (segment.part) {
+      case Part::kDataWait: part.kind = SpanKind::kDataWait; break;
+      case Part::kForward: part.kind = SpanKind::kForward; break;
+      case Part::kBackward: part.kind = SpanKind::kBackward; break;
+      default: part.kind = SpanKind::kOptimizer; break;
+    }
+    out_.span(part);
+  }
+  out_.span(step);
+}
+
+std::uint32_t TracePhases::main_thread(const Process& process) const {
+  const std::pair<const std::uint32_t, Thread>* best = nullptr;
+  for (const auto& entry : process.threads) {
+    const auto rank = [](const Thread& thread) { return std::pair(thread.has_marks, thread.work_ns); };
+    if (best == nullptr || rank(entry.second) > rank(best->second)) best = &entry;
+  }
+  return best == nullptr ? 0 : best->first;
+}
+
+void TracePhases::infer(std::uint32_t slot, Process& process) {
+  const std::uint32_t main = main_thread(process);
+  const std::vector<Segment> all = take_segments(process, main, INT64_MAX);
+  if (all.empty()) return;
+  // Where a step begins, by what the trace has.
+  std::vector<std::int64_t> cuts;
+  const auto count = [&](Part part) { return std::ranges::count(all, part, &Segment::part); };
+  const auto waits = count(Part::kDataWait);
+  const auto optimizers = count(Part::kOptimizer);
+  if (waits >= static_cast<std::ptrdiff_t>(kStepsToInfer) && (optimizers == 0 || waits <= optimizers + 1)) {
+    for (const Segment& segment : all) {
+      if (segment.part == Part::kDataWait) cuts.push_back(segment.start_ns);
+    }
+    // What follows the last fetch is a step when it has come to its end.
+    if (all.back().part != Part::kDataWait && (optimizers == 0 || all.back().part == Part::kOptimizer)) {
+      cuts.push_back(all.back().end_ns);
+    }
+  } else {
+    const Part end = optimizers >= static_cast<std::ptrdiff_t>(kStepsToInfer) ? Part::kOptimizer : Part::kBackward;
+    cuts.push_back(all.front().start_ns);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].part == end && (i + 1 == all.size() || all[i + 1].part != end)) cuts.push_back(all[i].end_ns);
+    }
+  }
+  if (cuts.size() <= kStepsToInfer) return;
+  out_.set_inferred(slot);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+    Span step{.start_ns = cuts[i], .duration_ns = cuts[i + 1] - cuts[i], .kind = SpanKind::kStep, .process = slot};
+    step.thread = main;
+    step.step = process.index++;
+    std::vector<Segment> inside;
+    for (; next < all.size() && all[next].start_ns < cuts[i + 1]; ++next) inside.push_back(all[next]);
+    emit(slot, process, step, std::move(inside));
+  }
+}
+
+void TracePhases::finish() {
+  for (auto& [slot, process] : processes_) {
+    end_step(slot, process);
+    if (!process.has_steps) infer(slot, process);
+  }
+  processes_.clear();
+}
+
+}  // namespace hotlap

@@ -1,0 +1,90 @@
+#pragma once
+// Steps and their parts from a profiler's trace, for the step builder. A trace marks some of them (ProfilerStep, the
+// loader's next(), the optimizer) and shows the rest as operators: what the training thread runs at the top level
+// before the backward pass is the forward pass, what autograd's engine runs is the backward pass. Where no step is
+// marked, steps are cut where a batch is fetched, else where the optimizer ends, else where the backward pass ends, and
+// are said to be inferred.
+//
+// Spans come by start, what holds others first. Bounded: kProcessesMax processes, kSegmentsMax segments each between
+// two steps; what is beyond is counted.
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "model/run.h"
+#include "model/span.h"
+
+namespace hotlap {
+
+// The recording was imported from a profiler's trace; other formats tell steps and parts as the hook does.
+inline bool is_of_trace(const RecordingInfo& recording) {
+  const auto format = recording.attributes.find("source.format");
+  return format != recording.attributes.end() && format->second == "chrome_trace";
+}
+
+class TracePhases {
+ public:
+  static constexpr std::size_t kProcessesMax = 1024;
+  static constexpr std::size_t kSegmentsMax = 262'144;
+
+  struct Output {
+    std::function<void(const Span&)> span;                    // steps and parts, for the step builder
+    std::function<void(std::uint32_t process)> set_inferred;  // before the first step of that process
+  };
+  TracePhases(std::function<std::string(std::uint32_t)> name_of, Output out)
+      : name_of_(std::move(name_of)), out_(std::move(out)) {}
+
+  void add(const Span& span);
+  // Nothing more will come: the last step, and the steps of processes that have no marks.
+  void finish();
+  std::uint64_t spans_refused() const { return refused_; }
+
+ private:
+  enum class Part : std::uint8_t { kDataWait, kForward, kBackward, kOptimizer, kOther };
+  // Work of one sort at the top level of one thread, without other work in between.
+  struct Segment {
+    std::int64_t start_ns;
+    std::int64_t end_ns;
+    std::uint32_t thread;
+    Part part;
+    bool is_marked;  // named so by the trace itself
+  };
+  struct Thread {
+    std::int64_t top_end_ns = INT64_MIN;
+    std::vector<Segment> segments;
+    std::int64_t work_ns = 0;
+    bool has_marks = false;
+    bool may_join = true;
+  };
+  struct Process {
+    std::map<std::uint32_t, Thread> threads;
+    std::size_t segments = 0;
+    std::int64_t last_backward_ns = INT64_MIN;  // begin of the last operator of autograd's engine
+    std::int64_t last_other_ns = INT64_MIN;     // of the last one that is none
+    std::vector<Span> step;                     // the one that is open: none or one
+    bool has_steps = false;
+    bool has_marked_forward = false;
+    bool has_marked_backward = false;
+    std::int64_t index = 0;
+    std::int64_t last_number = -1;
+  };
+
+  bool is_backward(std::uint32_t name);
+  void add_segment(Process& process, const Span& span, Part part, bool is_marked);
+  void begin_step(std::uint32_t slot, Process& process, const Span& span);
+  void end_step(std::uint32_t slot, Process& process);
+  std::vector<Segment> take_segments(Process& process, std::uint32_t main, std::int64_t end_ns);
+  std::uint32_t main_thread(const Process& process) const;
+  void infer(std::uint32_t slot, Process& process);
+  void emit(std::uint32_t slot, const Process& process, const Span& step, std::vector<Segment> inside);
+
+  std::function<std::string(std::uint32_t)> name_of_;
+  Output out_;
+  std::map<std::uint32_t, Process> processes_;
+  std::vector<std::uint8_t> names_;  // by id: 0 not looked at, 1 no, 2 backward
+  std::uint64_t refused_ = 0;
+};
+
+}  // namespace hotlap

@@ -1,0 +1,139 @@
+#include "ingest/json_looks.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <initializer_list>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "ingest/json_scan.h"
+
+namespace hotlap {
+namespace {
+
+struct Look {
+  std::initializer_list<std::string_view> has;  // every one of them
+  std::string_view words;
+};
+
+const std::array<Look, 9> kJsonLooks{{
+    {{"\"nodes\"", "\"ctrl_deps\""},
+     "a PyTorch execution trace: a graph of operators without times; the trace beside it, "
+     "from torch.profiler's export_chrome_trace, has them"},
+    {{"chakra"}, "a Chakra execution trace: a graph of operators without times"},
+    {{"\"nodes\"", "\"schema\""},
+     "a PyTorch execution trace: a graph of operators without times; the trace beside it, "
+     "from torch.profiler's export_chrome_trace, has them"},
+    {{"\"device_traces\""}, "a snapshot of PyTorch's memory: it has no times of work"},
+    {{"\"segments\"", "\"total_size\""}, "a snapshot of PyTorch's memory: it has no times of work"},
+    {{"\"cells\"", "\"nbformat\""}, "a notebook"},
+    {{"\"weight_map\""}, "an index of model weights"},
+    {{"\"model_type\""}, "the configuration of a model"},
+    {{"\"lockfileVersion\""}, "a lock file of packages"},
+}};
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kMagics{{
+    {"PK\x03\x04", "a zip archive: unpack it first"},
+    {"\x7F"
+     "ELF",
+     "a program"},
+    {"%PDF", "a PDF document"},
+    {"\x89PNG", "a picture"},
+    {"PAR1", "a Parquet file"},
+    {"SQLite format 3", "an SQLite database of another program"},
+    {"\x1F\x8B", "a gzip file that holds another one, or is damaged at its start"},
+    {"BZh", "a bzip2 file: unpack it first"},
+    {"\xFD"
+     "7zXZ",
+     "an xz file: unpack it first"},
+}};
+
+std::string_view behind_blanks(std::string_view head) {
+  if (head.starts_with("\xEF\xBB\xBF")) head.remove_prefix(3);
+  while (!head.empty() && json::is_space(head.front())) head.remove_prefix(1);
+  return head;
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+// The keys at the top of an object, as far as the head shows them.
+std::string keys_of(std::string_view object) {
+  std::string keys;
+  std::string_view key;
+  std::string_view rest = object;
+  int count = 0;
+  const char* at = rest.data() + 1;
+  const char* const end = rest.data() + rest.size();
+  constexpr int kShownMax = 5;
+  while (count < kShownMax) {
+    at = json::skip_space(at, end);
+    if (at != end && *at == ',') at = json::skip_space(at + 1, end);
+    if (at == end || *at != '"') break;
+    ++at;
+    json::Text text;
+    if (json::scan_text(at, end, text) != json::Scan::kOk) break;
+    key = text.raw.substr(0, 40);
+    keys += (keys.empty() ? "" : ", ") + to_valid_utf8(key);
+    ++count;
+    at = json::skip_space(at, end);
+    if (at == end || *at != ':') break;
+    at = json::skip_space(at + 1, end);
+    if (json::skip_value(at, end) != json::Scan::kOk) break;
+  }
+  return strip_control(keys);
+}
+
+}  // namespace
+
+bool is_json_container(std::string_view head_untrusted) {
+  const std::string_view head = behind_blanks(head_untrusted);
+  return !head.empty() && (head.front() == '{' || head.front() == '[');
+}
+
+std::string json_looks(std::string_view head_untrusted) {
+  const std::string_view head = behind_blanks(head_untrusted);
+  for (const Look& look : kJsonLooks) {
+    const bool has_all =
+        std::ranges::all_of(look.has, [&](std::string_view part) { return head.find(part) != std::string_view::npos; });
+    if (has_all) return format("it looks like {}", look.words);
+  }
+  if (head.find("\"traceEvents\"") != std::string_view::npos) return "its list of events is empty";
+  if (head.starts_with('[')) {
+    const std::string_view inside = behind_blanks(head.substr(1));
+    if (inside.starts_with('[')) {
+      return "it looks like a memory timeline (a list of lists): it has no times of work; the trace from "
+             "export_chrome_trace has them";
+    }
+    if (inside.starts_with(']')) return "it is an empty list";
+    if (!inside.starts_with('{')) return "it is a JSON list, but not of events";
+    return "it is a JSON list of objects without \"ph\" and \"ts\"";
+  }
+  const std::string keys = keys_of(head);
+  return keys.empty() ? "it is an empty JSON object" : format("it is a JSON object with {}", keys);
+}
+
+std::string file_looks(std::string_view head_untrusted) {
+  if (head_untrusted.empty()) return "it is empty";
+  for (const auto& [magic, words] : kMagics) {
+    if (head_untrusted.starts_with(magic)) return format("it looks like {}", words);
+  }
+  const std::string_view head = behind_blanks(head_untrusted);
+  const std::string begin = lower(head.substr(0, 256));
+  if (begin.starts_with("<!doctype html") || begin.starts_with("<html")) {
+    return "it looks like a web page, perhaps an error page in place of a download";
+  }
+  if (begin.starts_with("<?xml") || begin.starts_with('<')) return "it looks like XML";
+  if (begin.starts_with("version https://git-lfs"))
+    return "it is a Git LFS pointer: fetch the file with `git lfs pull`";
+  if (head.starts_with('{') || head.starts_with('[')) return json_looks(head);
+  if (head_untrusted.find('\0') != std::string_view::npos) return "it is binary";
+  return "it is text of no known format";
+}
+
+}  // namespace hotlap

@@ -1,0 +1,140 @@
+#pragma once
+// Chrome trace events to spans, samples and processes. Knows the categories of Kineto, old and new, of the legacy
+// autograd profiler and of ROCm; what has no category of theirs is an operator of its process. Bounded memory:
+// kLanesMax threads, kOpenMax open begins each, kAsyncMax open asynchronous ones, kNamesMax different names.
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "ingest/importer.h"
+#include "ingest/text_table.h"
+#include "ingest/trace_event.h"
+#include "ingest/trace_reader.h"
+
+namespace hotlap {
+
+// What a name says by itself.
+enum class NameMeaning : std::uint8_t { kNone, kStep, kDataWait, kForward, kBackward, kOptimizer, kMemory };
+struct NamedMeaning {
+  NameMeaning meaning = NameMeaning::kNone;
+  std::int64_t step = -1;  // "ProfilerStep#12": 12
+};
+NamedMeaning meaning_of_name(std::string_view name);
+
+class TraceAssembler final : public TraceReader::Handler {
+ public:
+  static constexpr std::size_t kLanesMax = 16'384;
+  static constexpr std::size_t kOpenMax = 512;
+  static constexpr std::size_t kAsyncMax = 65'536;
+  static constexpr std::size_t kNamesMax = 500'000;
+  static constexpr std::size_t kNameBytesMax = std::size_t{48} << 20;
+
+  explicit TraceAssembler(ImportSink& out) : out_(out) {}
+
+  void on_event(const TraceEvent& event, std::int64_t offset) override;
+  void on_member(std::string_view key, std::string_view value) override;
+  void on_loss(std::string_view counter, std::int64_t offset) override { count(counter, 1, offset); }
+  // After the last event: what is open, processes, clock, losses.
+  void finish();
+
+  std::uint64_t events() const { return events_; }
+  // Keys of the document beside the events: what it is when it is no trace.
+  const std::vector<std::string>& members() const { return members_; }
+
+ private:
+  enum class Source : std::uint8_t {
+    kOperator,
+    kAnnotation,
+    kRuntime,
+    kKernel,
+    kCopy,
+    kFunction,
+    kDeviceAnnotation,
+    kSkipped,
+  };
+  struct Open {
+    std::int64_t start_ns;
+    std::uint32_t name;  // in names_
+    Source source;
+    std::int64_t offset;
+  };
+  struct Lane {
+    std::uint32_t slot = 0;
+    std::uint32_t thread = 0;
+    std::vector<Open> open;
+  };
+  struct Name {
+    std::uint32_t id = 0;  // at the sink
+    NamedMeaning meaning;
+    bool is_repaired = false;
+  };
+  struct Process {
+    ProcessInfo info;
+    std::string text;  // its "pid"
+    bool is_device = false;
+    std::uint64_t spans = 0;
+    std::uint64_t steps = 0;
+  };
+  struct Async {
+    Open open;
+    std::uint32_t lane;
+  };
+
+  static Source source_of(std::string_view category);
+  static Source source_of(const TraceEvent& event);
+  const Name& name_of(const TraceEvent& event, std::int64_t offset);
+  std::uint32_t lane_of(const TraceEvent& event, bool is_device);
+  std::uint32_t process_of(std::string_view text, bool is_device);
+  bool is_time(const TraceEvent& event, std::int64_t offset);
+  std::int64_t duration_of(const TraceEvent& event, std::int64_t offset);
+  void on_complete(const TraceEvent& event, std::int64_t offset);
+  void on_begin(const TraceEvent& event, std::int64_t offset);
+  void on_end(const TraceEvent& event, std::int64_t offset);
+  void on_async(const TraceEvent& event, bool is_begin, std::int64_t offset);
+  void on_instant(const TraceEvent& event, std::int64_t offset);
+  void on_counter(const TraceEvent& event, std::int64_t offset);
+  void on_metadata(const TraceEvent& event);
+  void on_memory(const TraceEvent& event, std::int64_t offset);
+  void give(Span span, Source source, const Name& name, std::uint32_t process);
+  void give_open(const Open& open, const Lane& lane, std::int64_t duration_ns);
+  void count(std::string_view counter, std::uint64_t n, std::int64_t offset);
+  void set_roles();
+  void set_clock();
+
+  ImportSink& out_;
+  std::uint64_t events_ = 0;
+  TextTable name_table_{kNamesMax, kNameBytesMax};
+  std::vector<Name> names_;
+  Name nameless_;
+  TextTable lane_table_{kLanesMax, std::size_t{4} << 20};
+  std::vector<Lane> lanes_;
+  Lane refused_lane_;
+  TextTable process_table_{4096, std::size_t{1} << 20};
+  std::vector<Process> processes_;                    // by slot - 1
+  std::map<std::string, std::string> process_names_;  // by "pid"
+  TextTable series_table_{20'000, std::size_t{2} << 20};
+  std::vector<SeriesHandle> series_;
+  std::unordered_map<std::string, std::vector<Async>> async_;
+  std::size_t async_open_ = 0;
+  std::vector<std::pair<Span, std::uint32_t>> at_zero_;  // held back until it is known whether 0 is a time here
+  std::string text_;                                     // scratch
+  std::vector<std::string> members_;
+
+  struct Count {
+    std::string_view counter;
+    std::uint64_t n;
+    std::int64_t first_offset;
+  };
+  std::vector<Count> counts_;
+
+  std::int64_t first_ns_ = INT64_MAX;  // of spans
+  std::int64_t base_ns_ = 0;
+  std::int64_t rank_ = -1;
+};
+
+}  // namespace hotlap

@@ -1,0 +1,58 @@
+#pragma once
+// One event of the Chrome trace format ("Trace Event Format"), as every profiler of the field writes it: Kineto, the
+// legacy autograd profiler, Horovod, TensorFlow, SageMaker. A view into the text: valid while that stands.
+#include <cstdint>
+#include <string_view>
+
+#include "ingest/json_scan.h"
+
+namespace hotlap {
+
+inline constexpr std::int64_t kNoArgument = INT64_MIN;
+
+struct TraceEvent {
+  char phase = 0;  // 'X', 'B' …; 0: none, or none that is one letter
+  json::Text name;
+  std::string_view category;  // as it stands in the text
+  std::string_view process;   // "pid" and "tid": a number or a text
+  std::string_view thread;
+  std::string_view id;        // "id", else what "id2" holds
+  std::int64_t start_ns = 0;  // on the file's clock
+  std::int64_t duration_ns = 0;
+  bool has_start = false;
+  bool has_duration = false;
+  bool has_bad_duration = false;  // it is there and no number
+  bool is_repaired = false;       // read leniently, or a part of it was mended
+
+  // Arguments that are kept; kNoArgument: not there, or not a whole number.
+  std::int64_t correlation = kNoArgument;
+  std::int64_t external_id = kNoArgument;
+  std::int64_t device = kNoArgument;
+  std::int64_t stream = kNoArgument;
+  std::int64_t bytes = kNoArgument;
+  std::int64_t sequence = kNoArgument;
+  std::int64_t function_id = kNoArgument;
+  std::int64_t function_caller = kNoArgument;
+  json::Text argument_name;    // "name": of processes and threads
+  std::string_view arguments;  // the whole object, for counters; empty: none
+  std::uint32_t arguments_skipped = 0;
+};
+
+// `at` stands at the event's '{' and is left behind its '}' (only by kOk). kWrong: the text there is damaged.
+json::Scan scan_event(const char*& at, const char* end, TraceEvent& out);
+
+// Reads what can be read of a damaged event: unescaped quotes, missing quotes and commas. `text` is the event alone
+// (see find_event_end). False when there is no phase or no name, so that nothing can be made of it.
+bool scan_damaged_event(std::string_view text, TraceEvent& out);
+
+// Where the damaged event at `at` (its '{') ends: in front of the next event or of the list's ']'. Null: not in
+// [at, end). `is_last`: nothing follows `end`.
+const char* find_event_end(const char* at, const char* end, bool is_last);
+
+// `at` stands at a '{' that begins an event rather than a document. kCutOff: too few characters to tell.
+json::Scan begins_event(const char* at, const char* end);
+
+// The members of a counter's arguments, one after the other: false at the end or at damage.
+bool next_argument(std::string_view& rest, std::string_view& key, std::string_view& value);
+
+}  // namespace hotlap

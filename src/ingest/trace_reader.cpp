@@ -1,0 +1,243 @@
+#include "ingest/trace_reader.h"
+
+#include <algorithm>
+
+namespace hotlap {
+namespace {
+
+using json::Scan;
+using json::skip_space;
+
+constexpr std::size_t kCarryStep = std::size_t{64} << 10;  // of a new piece, to end what the last one began
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+}  // namespace
+
+void TraceReader::push(ByteView chunk_untrusted) {
+  std::string_view chunk = as_text(chunk_untrusted);
+  bytes_ += chunk.size();
+  while (!chunk.empty() && !carry_.empty()) {
+    const std::size_t had = carry_.size();
+    const std::size_t taken = std::min(chunk.size(), std::max(kCarryStep, retry_bytes_ - std::min(retry_bytes_, had)));
+    carry_.append(chunk.substr(0, taken));
+    if (carry_.size() < retry_bytes_) return;
+    window_ = carry_.data();
+    const char* const stop = consume(window_, window_ + carry_.size(), false);
+    const auto consumed = static_cast<std::size_t>(stop - window_);
+    window_offset_ += static_cast<std::int64_t>(consumed);
+    if (consumed >= had) {
+      // The rest stands in the new piece whole.
+      chunk.remove_prefix(consumed - had);
+      carry_.clear();
+      retry_bytes_ = 0;
+    } else {
+      carry_.erase(0, consumed);
+      retry_bytes_ = 2 * carry_.size();
+      chunk.remove_prefix(taken);
+    }
+  }
+  if (chunk.empty()) return;
+  window_ = chunk.data();
+  const char* const stop = consume(window_, window_ + chunk.size(), false);
+  const auto consumed = static_cast<std::size_t>(stop - window_);
+  window_offset_ += static_cast<std::int64_t>(consumed);
+  carry_.assign(chunk.substr(consumed));
+  retry_bytes_ = carry_.size() + 1;
+}
+
+void TraceReader::finish() {
+  window_ = carry_.data();
+  const char* const stop = consume(window_, window_ + carry_.size(), true);
+  const bool has_rest = skip_space(stop, window_ + carry_.size()) != window_ + carry_.size();
+  // A list that was never closed is how many writers leave their file; what is cut off is something else.
+  if (has_rest || place_ == Place::kHugeMember) handler_.on_loss("ingest.input_truncated", offset_of(stop));
+  carry_.clear();
+}
+
+const char* TraceReader::consume(const char* at, const char* end, bool is_last) {
+  is_waiting_ = false;
+  while (at != end && !is_waiting_) {
+    switch (place_) {
+      case Place::kDocument: at = in_document(at, end, is_last); break;
+      case Place::kMembers: at = in_members(at, end, is_last); break;
+      case Place::kEvents: at = in_events(at, end, is_last); break;
+      case Place::kHugeMember: at = in_huge_member(at, end); break;
+    }
+  }
+  return at;
+}
+
+const char* TraceReader::unreadable(const char* at, const char* end) {
+  if (!is_unreadable_) handler_.on_loss("ingest.input_unreadable", offset_of(at));
+  is_unreadable_ = true;
+  // To the next character that may begin something here.
+  const std::string_view rest(at + 1, static_cast<std::size_t>(end - at - 1));
+  const std::size_t next = rest.find_first_of(place_ == Place::kEvents    ? "{]"
+                                              : place_ == Place::kMembers ? "\"}"
+                                                                          : "{[");
+  return next == std::string_view::npos ? end : at + 1 + next;
+}
+
+const char* TraceReader::in_document(const char* at, const char* end, bool is_last) {
+  at = skip_space(at, end);
+  if (at == end) return at;
+  if (*at == ',') return at + 1;  // between events, one a line
+  if (*at == '[') {
+    is_list_ = true;
+    is_unreadable_ = false;
+    place_ = Place::kEvents;
+    return at + 1;
+  }
+  if (*at == '{') {
+    const Scan begins = begins_event(at, end);
+    if (begins == Scan::kCutOff && !is_last) {
+      is_waiting_ = true;
+      return at;
+    }
+    if (begins == Scan::kOk) {
+      const char* const first = skip_space(at + 1, end);
+      if (first != end && *first != '}') return in_events(at, end, is_last);
+    }
+    is_list_ = false;
+    is_unreadable_ = false;
+    place_ = Place::kMembers;
+    return at + 1;
+  }
+  if (offset_of(at) == 0 && *at == kByteOrderMark[0]) {
+    if (end - at < 3 && !is_last) {
+      is_waiting_ = true;
+      return at;
+    }
+    if (std::string_view(at, static_cast<std::size_t>(end - at)).starts_with(kByteOrderMark)) return at + 3;
+  }
+  return unreadable(at, end);
+}
+
+const char* TraceReader::in_members(const char* at, const char* end, bool is_last) {
+  at = skip_space(at, end);
+  if (at == end) return at;
+  if (*at == ',') return at + 1;
+  if (*at == '}') {
+    place_ = Place::kDocument;
+    return at + 1;
+  }
+  if (*at != '"') return unreadable(at, end);
+  const auto wait = [&] {
+    is_waiting_ = true;
+    return at;
+  };
+  const char* p = at + 1;
+  json::Text key;
+  if (json::scan_text(p, end, key) != Scan::kOk) {
+    if (is_last || end - at <= static_cast<std::ptrdiff_t>(kMemberBytesMax)) return wait();
+    return unreadable(at, end);
+  }
+  p = skip_space(p, end);
+  if (p == end) return wait();
+  if (*p != ':') return unreadable(at, end);
+  p = skip_space(p + 1, end);
+  if (p == end) return wait();
+  is_unreadable_ = false;
+  if (key.raw == "traceEvents" && *p == '[') {
+    place_ = Place::kEvents;
+    return p + 1;
+  }
+  const char* const value = p;
+  switch (json::skip_value(p, end)) {
+    case Scan::kOk:
+      if (p - value <= static_cast<std::ptrdiff_t>(kMemberBytesMax)) {
+        handler_.on_member(key.raw, {value, static_cast<std::size_t>(p - value)});
+      }
+      return p;
+    case Scan::kWrong: return unreadable(p, end);
+    case Scan::kCutOff: break;
+  }
+  const bool is_nest = *value == '{' || *value == '[';
+  if (is_last || end - value <= static_cast<std::ptrdiff_t>(kMemberBytesMax) || (!is_nest && *value != '"'))
+    return wait();
+  place_ = Place::kHugeMember;
+  depth_ = is_nest ? 1 : 0;
+  is_in_text_ = !is_nest;
+  is_escaped_ = false;
+  return value + 1;
+}
+
+const char* TraceReader::in_huge_member(const char* at, const char* end) {
+  for (; at != end; ++at) {
+    if (is_escaped_) {
+      is_escaped_ = false;
+    } else if (is_in_text_) {
+      if (*at == '\\') is_escaped_ = true;
+      if (*at == '"') is_in_text_ = false;
+    } else if (*at == '"') {
+      is_in_text_ = true;
+    } else if (*at == '{' || *at == '[') {
+      ++depth_;
+    } else if (*at == '}' || *at == ']') {
+      --depth_;
+    }
+    if (depth_ == 0 && !is_in_text_) {
+      place_ = Place::kMembers;
+      return at + 1;
+    }
+  }
+  return at;
+}
+
+const char* TraceReader::in_events(const char* at, const char* end, bool is_last) {
+  while (true) {
+    at = skip_space(at, end);
+    if (at == end) return at;
+    if (*at == ',') {
+      ++at;
+      continue;
+    }
+    if (*at == ']') {
+      place_ = is_list_ ? Place::kDocument : Place::kMembers;
+      return at + 1;
+    }
+    if (*at != '{') return unreadable(at, end);
+    TraceEvent event;
+    const char* const begin = at;
+    const Scan scanned = scan_event(at, end, event);
+    if (scanned != Scan::kOk) {
+      if (scanned == Scan::kCutOff && !is_last && end - begin <= static_cast<std::ptrdiff_t>(kEventBytesMax)) {
+        is_waiting_ = true;
+        return begin;
+      }
+      return damaged_event(begin, end, is_last);
+    }
+    is_unreadable_ = false;
+    handler_.on_event(event, offset_of(begin));
+    if (place_ == Place::kDocument) return at;
+  }
+}
+
+const char* TraceReader::damaged_event(const char* at, const char* end, bool is_last) {
+  const char* stop = find_event_end(at, end, is_last);
+  if (stop == nullptr && end - at <= static_cast<std::ptrdiff_t>(kEventBytesMax)) {
+    is_waiting_ = true;
+    return at;
+  }
+  const bool is_endless = stop == nullptr;
+  if (is_endless) stop = end;
+  // What the input breaks off in is no damaged event.
+  if (is_last && stop == end) {
+    const std::string_view rest(at, static_cast<std::size_t>(end - at));
+    const std::size_t last = rest.find_last_not_of(" \t\r\n,");
+    if (last == std::string_view::npos || rest[last] != '}') {
+      is_waiting_ = true;
+      return at;
+    }
+  }
+  TraceEvent event;
+  if (!is_endless && scan_damaged_event({at, static_cast<std::size_t>(stop - at)}, event)) {
+    handler_.on_event(event, offset_of(at));
+  } else {
+    handler_.on_loss("ingest.events_dropped", offset_of(at));
+    is_unreadable_ = is_endless;
+  }
+  return stop;
+}
+
+}  // namespace hotlap

@@ -1,0 +1,65 @@
+#pragma once
+// Reads documents of Chrome trace events in pieces of any size: an object with "traceEvents" anywhere in it, a bare
+// list, one event a line, several of them in one file, closed or cut off. Events are handed on as they come. Memory:
+// one piece and at most kEventBytesMax of what is left of the last one. One bad event costs one event. Confined to one
+// thread.
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "ingest/trace_event.h"
+
+namespace hotlap {
+
+class TraceReader {
+ public:
+  static constexpr std::size_t kEventBytesMax = std::size_t{8} << 20;
+  static constexpr std::size_t kMemberBytesMax = std::size_t{1} << 20;  // larger members are skipped unseen
+
+  class Handler {
+   public:
+    virtual ~Handler() = default;
+    // Views are valid during the call.
+    virtual void on_event(const TraceEvent& event, std::int64_t offset) = 0;
+    // A member of the document beside "traceEvents"; `value` as it stands in the text.
+    virtual void on_member(std::string_view key, std::string_view value) = 0;
+    virtual void on_loss(std::string_view counter, std::int64_t offset) = 0;
+  };
+
+  explicit TraceReader(Handler& handler) : handler_(handler) {}
+
+  void push(ByteView chunk_untrusted);
+  void finish();
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  enum class Place : std::uint8_t { kDocument, kMembers, kEvents, kHugeMember };
+
+  const char* consume(const char* at, const char* end, bool is_last);
+  const char* in_document(const char* at, const char* end, bool is_last);
+  const char* in_members(const char* at, const char* end, bool is_last);
+  const char* in_events(const char* at, const char* end, bool is_last);
+  const char* in_huge_member(const char* at, const char* end);
+  const char* damaged_event(const char* at, const char* end, bool is_last);
+  const char* unreadable(const char* at, const char* end);
+  std::int64_t offset_of(const char* at) const { return window_offset_ + (at - window_); }
+
+  Handler& handler_;
+  Place place_ = Place::kDocument;
+  bool is_list_ = false;        // the events stand in a bare list
+  bool is_waiting_ = false;     // set by consume(): what is left needs more input
+  bool is_unreadable_ = false;  // inside text that was counted already
+  // Inside a huge member.
+  std::uint64_t depth_ = 0;
+  bool is_in_text_ = false;
+  bool is_escaped_ = false;
+
+  std::string carry_;            // what the last pieces left, from the start of something unfinished
+  std::size_t retry_bytes_ = 0;  // not looked at again before it has grown to this
+  const char* window_ = nullptr;
+  std::int64_t window_offset_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace hotlap

@@ -1,0 +1,356 @@
+// Chrome traces of every shape that is met, whole, cut and damaged, at every chunk size.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/format.h"
+#include "ingest/importer.h"
+#include "ingest/registry.h"
+#include "ingest/trace_assembler.h"
+#include "ingest/trace_event.h"
+
+namespace hotlap {
+namespace {
+
+// Keeps what an importer says, as lines.
+class LineSink final : public ImportSink {
+ public:
+  void clock(const ImportClock& clock) override { clock_ = clock; }
+  SeriesHandle series(const MetricDesc& metric, std::string_view instance) override {
+    const std::string name = std::string(metric.name) + "/" + std::string(instance);
+    const auto found = std::find(series_.begin(), series_.end(), name);
+    if (found != series_.end()) return {static_cast<std::uint32_t>(found - series_.begin())};
+    series_.push_back(name);
+    return {static_cast<std::uint32_t>(series_.size() - 1)};
+  }
+  void sample(SeriesHandle handle, std::int64_t t_ns, Value value) override {
+    lines.push_back(format("sample {} {} {}", series_[handle.index], t_ns,
+                           value.is_missing() ? "missing" : format("{}", *value.number())));
+  }
+  std::uint32_t name(std::string_view text) override {
+    names_.emplace_back(text);
+    return static_cast<std::uint32_t>(names_.size());
+  }
+  std::uint32_t process(const ProcessInfo& process) override {
+    ProcessInfo kept = process;
+    if (kept.slot == 0) kept.slot = static_cast<std::uint32_t>(processes.size() + 1);
+    processes[kept.slot] = kept;
+    return kept.slot;
+  }
+  void span(const Span& span) override { spans.push_back(span); }
+  void event(const Event&) override {}
+  void attribute(std::string_view key, std::string_view value) override { attributes[std::string(key)] = value; }
+  void count_loss(std::string_view counter, std::uint64_t count, std::int64_t offset) override {
+    losses[std::string(counter)] += count;
+    offsets.try_emplace(std::string(counter), offset);
+  }
+
+  // "operator aten::add 1000+500 p1 t7"
+  std::vector<std::string> told() const {
+    std::vector<std::string> out = lines;
+    for (const Span& span : spans) {
+      out.push_back(format("{} {} {}+{} p{} t{}", to_string(span.kind), span.name == 0 ? "-" : names_[span.name - 1],
+                           span.start_ns, span.duration_ns, span.process, span.thread));
+    }
+    return out;
+  }
+
+  std::vector<std::string> lines;
+  std::vector<Span> spans;
+  std::map<std::uint32_t, ProcessInfo> processes;
+  std::map<std::string, std::string> attributes;
+  std::map<std::string, std::uint64_t> losses;
+  std::map<std::string, std::int64_t> offsets;
+  ImportClock clock_;
+
+ private:
+  std::vector<std::string> series_;
+  std::vector<std::string> names_;
+};
+
+const ImporterSpec& chrome() {
+  for (const ImporterSpec* spec : all_importers()) {
+    if (spec->name == "chrome_trace") return *spec;
+  }
+  std::abort();
+}
+
+Result<ImportStats> read(std::string_view text, LineSink& sink, std::size_t chunk = SIZE_MAX) {
+  const auto importer = chrome().open_stream(sink);
+  while (!text.empty()) {
+    const std::size_t n = std::min(chunk, text.size());
+    HOTLAP_TRY(importer->push(as_bytes(text.substr(0, n))));
+    text.remove_prefix(n);
+  }
+  return importer->finish();
+}
+
+LineSink read_all(std::string_view text) {
+  LineSink sink;
+  EXPECT_TRUE(read(text, sink).ok()) << text;
+  return sink;
+}
+
+using Lines = std::vector<std::string>;
+
+constexpr std::string_view kTwo =
+    R"({"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 7, "tid": 8, "ts": 10, "dur": 5,
+        "args": {"External id": 3}},
+       {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": "stream 7", "ts": 12.5, "dur": 2.25,
+        "args": {"device": 0, "stream": 7, "correlation": 99, "External id": 3, "grid": [1, 2, 3]}})";
+const Lines kTwoTold{"operator aten::add 10000+5000 p1 t8", "kernel gemm 12500+2250 p2 t7"};
+
+TEST(ChromeTrace, ObjectListAndTwoDocumentsGiveTheSame) {
+  const std::string two(kTwo);
+  EXPECT_EQ(read_all("[" + two + "]").told(), kTwoTold);
+  EXPECT_EQ(read_all("{\"schemaVersion\": 1, \"traceEvents\": [" + two + "], \"traceName\": \"x\"}").told(), kTwoTold);
+  EXPECT_EQ(read_all("\xEF\xBB\xBF  [" + two + ", {} ]\n").told(), kTwoTold);
+  const std::size_t comma = two.find("},\n") + 1;
+  EXPECT_EQ(read_all("{\"traceEvents\":[" + two.substr(0, comma) + "]}\n[" + two.substr(comma + 1) + "]").told(),
+            kTwoTold);
+  // One event a line, without any list.
+  EXPECT_EQ(read_all(two.substr(0, comma) + "\n" + two.substr(comma + 1)).told(), kTwoTold);
+}
+
+TEST(ChromeTrace, AnyChunkBoundaryGivesTheSame) {
+  const std::string text = "{\"deviceProperties\": [{\"id\": 0, \"name\": \"V100\"}], \"traceEvents\": [" +
+                           std::string(kTwo) +
+                           "], \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": 3, \"world_size\": 8}}";
+  for (std::size_t chunk = 1; chunk <= text.size(); ++chunk) {
+    LineSink sink;
+    ASSERT_TRUE(read(text, sink, chunk).ok());
+    ASSERT_EQ(sink.told(), kTwoTold) << chunk;
+    ASSERT_EQ(sink.attributes["gpu0.name"], "V100");
+    ASSERT_EQ(sink.processes[1].role, ProcessRole::kRank);
+    ASSERT_EQ(sink.processes[1].index, 3);
+    ASSERT_EQ(sink.losses, (std::map<std::string, std::uint64_t>{{"ingest.arguments_skipped", 1}}));
+  }
+}
+
+TEST(ChromeTrace, TimesAreExactInEverySpelling) {
+  const auto start = [](std::string_view ts) {
+    const LineSink sink = read_all(format(R"([{{"ph":"X","name":"a","pid":1,"tid":1,"ts":{},"dur":"1.5"}}])", ts));
+    return sink.spans.empty() ? INT64_MIN : sink.spans[0].start_ns;
+  };
+  EXPECT_EQ(start("1610366387140599"), 1'610'366'387'140'599'000);
+  EXPECT_EQ(start("\"1715582400123456.789\""), 1'715'582'400'123'456'789);
+  EXPECT_EQ(start("3473608.458"), 3'473'608'458);
+  EXPECT_EQ(start("0.0005"), 1);
+  EXPECT_EQ(start("-2.5"), -2'500);
+  EXPECT_EQ(start("1.5e3"), 1'500'000);
+}
+
+TEST(ChromeTrace, UnixTimeIsKnownFromTheBaseOrTheTimesThemselves) {
+  const LineSink base =
+      read_all(R"({"traceEvents":[{"ph":"X","name":"a","ts":5,"dur":1}],"baseTimeNanoseconds":1712982000000000000})");
+  EXPECT_TRUE(base.clock_.is_absolute);
+  EXPECT_EQ(base.clock_.offset_ns, 1'712'982'000'000'000'000);
+  const LineSink unix_time = read_all(R"([{"ph":"X","name":"a","ts":1610366387140599,"dur":1}])");
+  EXPECT_TRUE(unix_time.clock_.is_absolute);
+  EXPECT_EQ(unix_time.clock_.offset_ns, 0);
+  EXPECT_FALSE(read_all(R"([{"ph":"X","name":"a","ts":12,"dur":1}])").clock_.is_absolute);
+}
+
+TEST(ChromeTrace, CategoriesOldAndNew) {
+  const auto kind = [](std::string_view category, std::string_view name) {
+    const LineSink sink = read_all(format(
+        R"([{{"ph":"X","cat":"{}","name":"{}","pid":0,"tid":1,"ts":9,"dur":1,"args":{{"device":0,"stream":7}}}}])",
+        category, name));
+    return sink.spans.empty() ? std::string("none") : std::string(to_string(sink.spans[0].kind));
+  };
+  for (const std::string_view op : {"cpu_op", "Operator"}) EXPECT_EQ(kind(op, "aten::mm"), "operator");
+  for (const std::string_view kernel : {"kernel", "Kernel"}) EXPECT_EQ(kind(kernel, "sgemm"), "kernel");
+  for (const std::string_view copy : {"gpu_memcpy", "Memcpy", "gpu_memset", "Memset"})
+    EXPECT_EQ(kind(copy, "x"), "transfer");
+  for (const std::string_view call : {"cuda_runtime", "Runtime", "cuda_driver", "hip_runtime", "privateuse1_runtime"}) {
+    EXPECT_EQ(kind(call, "cudaLaunchKernel"), "runtime");
+  }
+  EXPECT_EQ(kind("python_function", "train.py(3): f"), "function");
+  EXPECT_EQ(kind("user_annotation", "mine"), "user");
+  EXPECT_EQ(kind("gpu_user_annotation", "ProfilerStep#3"), "device_annotation");
+  for (const std::string_view any : {"Operator", "cpu_op", "user_annotation"}) {
+    EXPECT_EQ(kind(any, "ProfilerStep#3"), "step");
+    EXPECT_EQ(kind(any, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"), "data_wait");
+    EXPECT_EQ(kind(any, "Optimizer.step#SGD.step"), "optimizer");
+  }
+  EXPECT_EQ(kind("Trace", "PyTorch Profiler (0)"), "none");
+}
+
+TEST(ChromeTrace, TheLegacyProfilersListIsOperators) {
+  const LineSink sink = read_all(
+      R"([{"name": "aten::conv2d", "ph": "X", "ts": 151, "dur": 20, "tid": 1, "pid": "CPU functions", "args": {}},
+          {"name": "ProfilerStep#4", "ph": "X", "ts": 100, "dur": 90, "tid": 1, "pid": "CPU functions", "args": {}},
+          {"name": "volta_sgemm", "ph": "X", "ts": 160, "dur": 9, "tid": 0, "pid": "CUDA functions", "args": {}}])");
+  EXPECT_EQ(sink.told(), (Lines{"operator aten::conv2d 151000+20000 p1 t1", "step ProfilerStep#4 100000+90000 p1 t1",
+                                "kernel volta_sgemm 160000+9000 p2 t0"}));
+  EXPECT_EQ(sink.spans[1].step, 4);
+  EXPECT_EQ(sink.processes.at(1).role, ProcessRole::kMain);
+}
+
+TEST(ChromeTrace, BeginsAndEndsNestMatchByNameAndAreMissingWhenUnmatched) {
+  const LineSink sink = read_all(
+      R"([{"ph":"B","name":"outer","pid":1,"tid":1,"ts":10},{"ph":"B","name":"inner","pid":1,"tid":1,"ts":11},
+          {"ph":"E","pid":1,"tid":1,"ts":12},{"ph":"B","name":"lost","pid":1,"tid":1,"ts":13},
+          {"ph":"E","name":"outer","pid":1,"tid":1,"ts":14},{"ph":"E","pid":1,"tid":1,"ts":15},
+          {"ph":"B","name":"open","pid":1,"tid":2,"ts":16}])");
+  EXPECT_EQ(sink.told(), (Lines{"operator inner 11000+1000 p1 t1", "operator lost 13000+-1 p1 t1",
+                                "operator outer 10000+4000 p1 t1", "operator open 16000+-1 p1 t2"}));
+  EXPECT_EQ(sink.losses.at("ingest.begins_unmatched"), 2U);
+  EXPECT_EQ(sink.losses.at("ingest.ends_unmatched"), 1U);
+}
+
+TEST(ChromeTrace, EveryOtherPhaseIsTakenOrCounted) {
+  const LineSink sink = read_all(
+      R"([{"ph":"b","cat":"c","name":"async","id":"0x1","pid":1,"tid":1,"ts":10},
+          {"ph":"e","cat":"c","name":"async","id":"0x1","pid":1,"tid":9,"ts":30},
+          {"ph":"i","name":"mark","pid":1,"tid":1,"ts":11,"s":"t"},
+          {"ph":"C","name":"queue","pid":1,"ts":12,"args":{"depth":3,"odd":"x"}},
+          {"ph":"i","name":"[memory]","pid":1,"tid":1,"ts":13,
+           "args":{"Device Type":1,"Device Id":0,"Total Allocated":512}},
+          {"ph":"M","name":"process_name","pid":1,"args":{"name":"python"}},
+          {"ph":"s","name":"ac2g","pid":1,"tid":1,"ts":10,"id":3},
+          {"ph":"t","name":"ac2g","ts":10},{"ph":"f","name":"ac2g","ts":10},
+          {"ph":"N","name":"o","ts":1},{"ph":"O","name":"o","ts":1},{"ph":"D","name":"o","ts":1},
+          {"ph":"two","name":"what","ts":1}])");
+  EXPECT_EQ(sink.told(),
+            (Lines{"sample trace.counter.queue/1 depth 12000 3", "sample trace.counter.queue/1 odd 12000 missing",
+                   "sample torch.memory.allocated.bytes/gpu0 13000 512", "user async 10000+20000 p1 t1",
+                   "user mark 11000+0 p1 t1"}));
+  EXPECT_EQ(sink.losses.at("ingest.events_skipped"), 6U);
+  EXPECT_EQ(sink.losses.at("ingest.events_dropped"), 1U);
+  EXPECT_EQ(sink.processes.at(1).role, ProcessRole::kMain);
+}
+
+// One bad event between two good ones: both good ones are there, and the bad one as far as it can be read.
+struct Damage {
+  std::string_view what;
+  std::string_view event;
+  std::string_view told;  // of it; empty: dropped
+  std::string_view counter;
+};
+
+class DamagedEvent : public ::testing::TestWithParam<Damage> {};
+
+TEST_P(DamagedEvent, CostsOneEvent) {
+  const std::string before = R"([{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1},)";
+  const std::string text =
+      before + std::string(GetParam().event) + R"(,{"ph":"X","name":"z","pid":1,"tid":1,"ts":9,"dur":1}])";
+  Lines expected{"operator a 1000+1000 p1 t1"};
+  if (!GetParam().told.empty()) expected.emplace_back(GetParam().told);
+  expected.emplace_back("operator z 9000+1000 p1 t1");
+  for (const std::size_t chunk : {std::size_t{1}, std::size_t{7}, std::size_t{64}, text.size()}) {
+    LineSink sink;
+    ASSERT_TRUE(read(text, sink, chunk).ok());
+    ASSERT_EQ(sink.told(), expected) << chunk;
+    ASSERT_EQ(sink.losses, (std::map<std::string, std::uint64_t>{{std::string(GetParam().counter), 1}})) << chunk;
+    ASSERT_EQ(sink.offsets.begin()->second, static_cast<std::int64_t>(before.size())) << chunk;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, DamagedEvent,
+    ::testing::Values(
+        Damage{"control", "{\"ph\":\"X\",\"name\":\"b\x01\",\"pid\":1,\"tid\":1,\"ts\":2,\"dur\":1}",
+               "operator b  2000+1000 p1 t1", "ingest.events_repaired"},
+        Damage{"utf8", "{\"ph\":\"X\",\"name\":\"\xC3\x28\",\"pid\":1,\"tid\":1,\"ts\":2,\"dur\":1}",
+               "operator \xEF\xBF\xBD( 2000+1000 p1 t1", "ingest.events_repaired"},
+        Damage{"escape", R"({"ph":"X","name":"C:\new\dir","pid":1,"tid":1,"ts":2,"dur":1})",
+               "operator C:\new\\dir 2000+1000 p1 t1", "ingest.events_repaired"},
+        Damage{"quotes", R"({"ph":"X","name":"{"device": "cpu"}(12): run","pid":1,"tid":1,"ts":2,"dur":1})",
+               "operator {\"device\": \"cpu\"}(12): run 2000+1000 p1 t1", "ingest.events_repaired"},
+        Damage{"missing_quote", R"({"ph":"X","name":"b","pid":1,tid":1,"ts":2,"dur":1})",
+               "operator b 2000+1000 p1 t2147483649", "ingest.events_repaired"},
+        Damage{"missing_comma", R"({"ph":"X","name":"b" "pid":1,"tid":1,"ts":2,"dur":1})", "operator b 2000+1000 p1 t1",
+               "ingest.events_repaired"},
+        Damage{"cut_inside", R"({"ph":"X","name":"b","pid":1,"tid":1,"ts":)", "", "ingest.times_invalid"},
+        Damage{"negative", R"({"ph":"X","name":"b","pid":1,"tid":1,"ts":2,"dur":-1615207264505000})",
+               "operator b 2000+-1 p1 t1", "ingest.durations_invalid"},
+        Damage{"huge", R"({"ph":"X","name":"b","pid":1,"tid":1,"ts":2,"dur":18446744073709551615})",
+               "operator b 2000+-1 p1 t1", "ingest.durations_invalid"},
+        Damage{"nan", R"({"ph":"X","name":"b","pid":1,"tid":1,"ts":nan,"dur":1})", "", "ingest.times_invalid"},
+        Damage{"text_time", R"({"ph":"X","name":"b","pid":1,"tid":1,"ts":"100a","dur":1})", "", "ingest.times_invalid"},
+        Damage{"overflow", R"({"ph":"X","name":"b","pid":1,"tid":1,"ts":1e300,"dur":1})", "", "ingest.times_invalid"},
+        Damage{"no_phase", R"({"name":"b","pid":1,"tid":1,"ts":2,"dur":1})", "", "ingest.events_dropped"}),
+    [](const auto& tested) { return std::string(tested.param.what); });
+
+TEST(ChromeTrace, WhatIsOddButWholeCostsNothing) {
+  const LineSink sink = read_all(
+      R"([{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1,"args":{"x":inf,"Comms Id":18446744073709551615,"x":NaN}},
+          {"ph":"X","name":"b","pid":1,"tid":1,"ts":2,"dur":1,"args":[],"args":{"correlation":1,"correlation":2}},,
+          {"ph":"X","name":"c","pid":1,"tid":1,"ts":3,"dur":1,"args":{"02":2,},},])");
+  EXPECT_EQ(sink.told().size(), 3U);
+  EXPECT_EQ(sink.losses, (std::map<std::string, std::uint64_t>{{"ingest.arguments_skipped", 4}}));
+}
+
+TEST(ChromeTrace, ZeroIsNoTimeWhereAllOthersAreYearsAway) {
+  const std::string_view zero = R"({"ph":"X","name":"b","pid":1,"tid":1,"ts":0,"dur":1})";
+  const LineSink absolute = read_all(format(R"([{},{{"ph":"X","name":"a","ts":1610366387140599,"dur":1}}])", zero));
+  EXPECT_EQ(absolute.spans.size(), 1U);
+  EXPECT_EQ(absolute.losses.at("ingest.times_invalid"), 1U);
+  EXPECT_EQ(read_all(format(R"([{},{{"ph":"X","name":"a","ts":5,"dur":1}}])", zero)).spans.size(), 2U);
+}
+
+TEST(ChromeTrace, ACutFileKeepsEveryWholeEvent) {
+  const std::string text = "{\"traceEvents\": [" + std::string(kTwo) + "]}";
+  const std::size_t first_end = text.find("},\n") + 1;
+  for (std::size_t cut = first_end; cut < text.size(); ++cut) {
+    LineSink sink;
+    ASSERT_TRUE(read(text.substr(0, cut), sink).ok()) << cut;
+    const bool has_both = cut >= text.size() - 3;  // all but the event's own last brace is whole, too
+    ASSERT_EQ(sink.told(), has_both ? kTwoTold : Lines{kTwoTold[0]}) << cut;
+    // Behind an event and its comma nothing is missing that could be told.
+    const std::string_view rest = std::string_view(text).substr(0, cut).substr(first_end);
+    const bool is_inside = !has_both && rest.find('{') != std::string_view::npos;
+    ASSERT_EQ(sink.losses.contains("ingest.input_truncated"), is_inside) << cut;
+  }
+}
+
+TEST(ChromeTrace, TextBetweenEventsIsSkippedAndCounted) {
+  const LineSink sink = read_all(R"([{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}, oops "what": 3
+     {"ph":"X","name":"z","pid":1,"tid":1,"ts":9,"dur":1}] trailing)");
+  EXPECT_EQ(sink.spans.size(), 2U);
+  EXPECT_EQ(sink.losses.at("ingest.input_unreadable"), 2U);
+}
+
+TEST(ChromeTrace, WhatIsNoTraceIsNamed) {
+  const auto why = [](std::string_view text) {
+    LineSink sink;
+    const Result<ImportStats> stats = read(text, sink);
+    return stats.ok() ? std::string("ok") : stats.error().message;
+  };
+  EXPECT_THAT(why(R"({"schema": "1.0.2-chakra.0.0.4", "pid": 1, "nodes": [{"id": 1, "ctrl_deps": 1}]})"),
+              ::testing::HasSubstr("execution trace"));
+  EXPECT_THAT(why("[[1, 2, 3], [4, 5, 6]]"), ::testing::HasSubstr("memory timeline"));
+  EXPECT_THAT(why(R"({"model_type": "bert"})"), ::testing::HasSubstr("configuration of a model"));
+  EXPECT_THAT(why(R"({"a": 1, "b": [2]})"), ::testing::HasSubstr("a JSON object with a, b"));
+  EXPECT_THAT(why(R"({"traceEvents": []})"), ::testing::HasSubstr("empty"));
+}
+
+// What the fast way reads, the lenient one reads the same.
+TEST(ChromeTrace, TheLenientWayReadsSoundEventsAsTheFastOne) {
+  for (const std::string_view text :
+       {R"({"ph": "X", "cat": "kernel", "name": "a\"b", "pid": 0, "tid": 7, "ts": 1.5, "dur": 2,
+           "args": {"correlation": 5}})",
+        R"({"name":"x","ph":"B","ts":"3","tid":"stream 7","pid":"GPU 0","id2":{"local":"0x1"}})"}) {
+    TraceEvent fast;
+    const char* at = text.data();
+    ASSERT_EQ(scan_event(at, text.data() + text.size(), fast), json::Scan::kOk);
+    TraceEvent slow;
+    ASSERT_TRUE(scan_damaged_event(text, slow));
+    EXPECT_EQ(fast.phase, slow.phase);
+    EXPECT_EQ(fast.name.raw, slow.name.raw);
+    EXPECT_EQ(fast.start_ns, slow.start_ns);
+    EXPECT_EQ(fast.duration_ns, slow.duration_ns);
+    EXPECT_EQ(fast.process, slow.process);
+    EXPECT_EQ(fast.thread, slow.thread);
+    EXPECT_EQ(fast.id, slow.id);
+    EXPECT_EQ(fast.correlation, slow.correlation);
+  }
+}
+
+}  // namespace
+}  // namespace hotlap
