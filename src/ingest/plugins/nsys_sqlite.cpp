@@ -1,4 +1,5 @@
-// Nsight Systems' SQLite export: kernels, copies and fills of memory, calls of the CUDA runtime and driver, NVTX ranges.
+// Nsight Systems' SQLite export: kernels, copies and fills of memory, calls of the CUDA runtime and driver, NVTX
+// ranges.
 #include <sqlite3.h>
 
 #include <algorithm>

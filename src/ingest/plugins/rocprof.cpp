@@ -1,6 +1,6 @@
-// rocprofv3's JSON (rocprofiler-sdk-tool): kernels, copies, calls of HIP and marker ranges. A document may have gigabytes:
-// only the members of its long lists are held, one at a time; what they refer to (names of kernels and operations) stands
-// before them.
+// rocprofv3's JSON (rocprofiler-sdk-tool): kernels, copies, calls of HIP and marker ranges. A document may have
+// gigabytes: only the members of its long lists are held, one at a time; what they refer to (names of kernels and
+// operations) stands before them.
 #include <algorithm>
 #include <array>
 #include <map>

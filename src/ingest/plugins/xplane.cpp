@@ -1,5 +1,5 @@
-// XPlane protobuf of JAX, TensorFlow and PyTorch/XLA (*.xplane.pb): work on devices, threads of the host, steps. Read with
-// a decoder of our own: the few fields that matter, whatever others there are.
+// XPlane protobuf of JAX, TensorFlow and PyTorch/XLA (*.xplane.pb): work on devices, threads of the host, steps. Read
+// with a decoder of our own: the few fields that matter, whatever others there are.
 #include <algorithm>
 #include <array>
 #include <map>
