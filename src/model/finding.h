@@ -65,6 +65,8 @@ struct Finding {
   std::vector<Advice> advice;
   std::vector<std::string> limits;  // "more workers will NOT help", what is not known
 
+  // A table to read beside the others: no fault, nothing lost, nothing to change.
+  bool is_note() const { return severity == Severity::kInfo && !lost_pct && !lost_s && advice.empty(); }
   // Stable over re-evaluation: rule + where.
   std::string id() const;
 };

@@ -1,6 +1,9 @@
 #include "rules/engine.h"
 
 #include <algorithm>
+#include <array>
+
+#include "rules/step_findings.h"
 
 namespace hotlap {
 namespace {
@@ -21,9 +24,15 @@ class Collected final : public FindingSink {
 
 double loss_of(const Finding& finding) { return finding.lost_pct.value_or(0); }
 
-// By time where both know theirs: shares may be of different things.
-bool loses_more(const Finding& a, const Finding& b) {
-  return a.lost_s && b.lost_s ? *a.lost_s > *b.lost_s : loss_of(a) > loss_of(b);
+// What is to be said first: a loss by its size; a risk whose loss is not known yet by its severity.
+double share_of(const Finding& finding) {
+  if (finding.lost_pct) return *finding.lost_pct;
+  switch (finding.severity) {
+    case Severity::kCritical: return kCriticalRiskPct;
+    case Severity::kWarning: return kSmallestLossPct;
+    case Severity::kInfo: return 0;
+  }
+  return 0;
 }
 
 bool overlap(const Where& a, const Where& b) {
@@ -32,17 +41,35 @@ bool overlap(const Where& a, const Where& b) {
   return same_node && same_rank;
 }
 
+constexpr double kExplainingShare = 0.3;  // of a symptom's loss, that its cause must take itself
+
+bool is_symptom(const Finding& finding) { return finding.claims == kClaimsGpuIdle; }
+
+// It takes time of the steps, so that a GPU waits.
+bool holds_up_steps(const Finding& finding) {
+  constexpr std::array kParts{std::string_view{"data_wait"},  std::string_view{"other"},
+                              std::string_view{"checkpoint"}, std::string_view{"evaluation"},
+                              std::string_view{"epoch_gap"},  std::string_view{"gc"},
+                              std::string_view{"compile"},    std::string_view{"communication"}};
+  return std::ranges::find(kParts, finding.claims) != kParts.end() && loss_of(finding) >= kSmallestLossPct;
+}
+
 // Of the findings that claim the same part of the same steps, the nearest to the cause keeps the loss.
 void settle_claims(std::vector<Finding>& findings) {
   std::ranges::stable_sort(findings, [](const Finding& a, const Finding& b) {
+    if (is_symptom(a) != is_symptom(b)) return is_symptom(b);
     if (a.distance != b.distance) return a.distance < b.distance;
     return loss_of(a) > loss_of(b);
   });
   for (std::size_t i = 0; i < findings.size(); ++i) {
     if (findings[i].claims.empty()) continue;
-    for (std::size_t j = 0; j < i; ++j) {
+    for (std::size_t j = 0; j < findings.size(); ++j) {
       Finding& cause = findings[j];
-      if (!cause.explained_by.empty() || cause.claims != findings[i].claims) continue;
+      // A wait that shows on the GPU is explained by whatever says where the time of the steps goes.
+      const bool tells_why =
+          is_symptom(findings[i]) && holds_up_steps(cause) && loss_of(cause) >= kExplainingShare * loss_of(findings[i]);
+      const bool is_nearer = j < i && cause.claims == findings[i].claims;
+      if (j == i || !cause.explained_by.empty() || !(tells_why || is_nearer)) continue;
       if (!overlap(cause.where, findings[i].where)) continue;
       findings[i].explained_by = cause.id();
       cause.explains.push_back(findings[i].id());
@@ -105,9 +132,18 @@ RulesOutcome run_rules(std::span<const RuleSpec* const> rules, const FactTable& 
   std::erase_if(out.findings,
                 [](const Finding& finding) { return finding.lost_pct && *finding.lost_pct < kSmallestLossPct; });
   settle_claims(out.findings);
-  std::ranges::stable_sort(out.findings, [](const Finding& a, const Finding& b) {
+  // By time where it is known, since shares may be of different things.
+  double seconds_of_pct = 0;
+  for (const Finding& finding : out.findings) {
+    if (finding.lost_s && loss_of(finding) > 0)
+      seconds_of_pct = std::max(seconds_of_pct, *finding.lost_s / loss_of(finding));
+  }
+  const auto weight_of = [&](const Finding& finding) {
+    return finding.lost_s && seconds_of_pct > 0 ? *finding.lost_s / seconds_of_pct : share_of(finding);
+  };
+  std::ranges::stable_sort(out.findings, [&](const Finding& a, const Finding& b) {
     if (a.explained_by.empty() != b.explained_by.empty()) return a.explained_by.empty();
-    return loses_more(a, b);
+    return weight_of(a) > weight_of(b);
   });
   bound_losses(out.findings);
   return out;

@@ -18,6 +18,8 @@ namespace hotlap {
 
 // Below this share of step time nothing is recommended.
 inline constexpr double kSmallestLossPct = 3;
+// A risk that is critical, and whose loss is not known yet, is said before smaller losses.
+inline constexpr double kCriticalRiskPct = 20;
 
 struct SkippedRule {
   std::string rule;

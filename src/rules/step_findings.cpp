@@ -3,7 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "rules/fact_number.h"
+
 namespace hotlap {
+
+std::optional<double> number_in(const Fact* fact, std::string_view field) {
+  return fact == nullptr ? std::nullopt : fact->number(field);
+}
 
 bool same_place(const Where& a, const Where& b) {
   return (a.node.empty() || b.node.empty() || a.node == b.node) && (!a.rank || !b.rank || a.rank == b.rank);

@@ -12,6 +12,9 @@
 
 namespace hotlap {
 
+// A wait that shows on the GPU. It is a symptom: any finding that says where the time of the steps goes explains it.
+inline constexpr std::string_view kClaimsGpuIdle = "gpu_idle";
+
 // Absent parts of a place mean "all" and fit any.
 bool same_place(const Where& a, const Where& b);
 // The first fact of `kind` that holds at `where`; null: there is none.

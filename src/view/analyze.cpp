@@ -145,7 +145,7 @@ void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocumen
     d.seen = seen_words(facts, d);
     return;
   }
-  if (!d.findings.empty() && d.findings.front().explained_by.empty()) {
+  if (!d.findings.empty() && d.findings.front().explained_by.empty() && !d.findings.front().is_note()) {
     d.verdict = VerdictKind::kFinding;
     return;
   }

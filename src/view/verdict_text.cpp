@@ -1,5 +1,6 @@
 #include "view/verdict_text.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/format.h"
@@ -160,8 +161,18 @@ std::string healthy_text(const AnalysisDocument& d) {
   }
   std::string blind =
       format("{} of {} rules ran", d.rules_run, d.rules_run + static_cast<std::int64_t>(d.rules_not_run.size()));
+  // By what is missing: on a machine without a GPU one clause, not one for each rule.
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_fact;
   for (const RuleNotRun& rule : d.rules_not_run) {
-    blind += format("; {} needs {}", rule.rule, join(rule.missing, ", "));
+    const std::string fact = rule.missing.empty() ? std::string() : rule.missing.front();
+    const std::string about = fact.starts_with("gpu.") ? "GPU figures" : fact;
+    auto found = std::ranges::find(by_fact, about, &std::pair<std::string, std::vector<std::string>>::first);
+    if (found == by_fact.end()) found = by_fact.insert(by_fact.end(), {about, {}});
+    found->second.push_back(rule.rule);
+  }
+  for (const auto& [fact, rules] : by_fact) {
+    blind += rules.size() == 1 ? format("; {} needs {}", rules.front(), fact)
+                               : format("; {} rules need {}", rules.size(), fact);
   }
   return text + "\n" + line("blind", blind);
 }

@@ -9,6 +9,7 @@
 #include "analysis/registry.h"
 #include "base/format.h"
 #include "base/json_reader.h"
+#include "base/text.h"
 #include "rules/registry.h"
 #include "support/fake_job.h"
 #include "support/golden.h"
@@ -22,19 +23,27 @@ namespace {
 namespace fs = std::filesystem;
 const fs::path kReference = fs::path(HOTLAP_SOURCE_DIR) / "docs/reference";
 
+std::string range_of(const ParamDesc& param) {
+  if (param.type == ParamType::kText) return "any";
+  if (param.type == ParamType::kNumber) return format("{} to {}", param.min, param.max);
+  return format("{} to {}", format_duration(static_cast<std::int64_t>(param.min)),
+                format_duration(static_cast<std::int64_t>(param.max)));
+}
+
 std::string rules_reference() {
   std::string text =
       "# Rules\n\nMade from the rules' specs; do not edit. A rule sees facts only (`src/analysis/plugins`) and runs "
       "live and "
-      "offline alike. One\nwhose facts are missing does not run, and the answer says which.\n";
+      "offline alike. One\nwhose facts are missing does not run, and the answer says which.\n"
+      "Rules that SageMaker Debugger has too: [what is different](sagemaker-rules.md).\n";
   for (const RuleSpec* rule : all_rules()) {
     text += format("\n## {}\n\n{}.\n\n{}\n\nProposes: {}\n\nNeeds: ", rule->id, rule->title, rule->why, rule->advice);
     for (std::size_t i = 0; i < rule->needs.size(); ++i) text += format("{}`{}`", i == 0 ? "" : ", ", rule->needs[i]);
     text += "\n\n| parameter | default | range | what |\n|---|---|---|---|\n";
     for (const ParamDesc& param : rule->params) {
-      const std::string unit = param.unit == "1" ? "" : format(" {}", param.unit);
-      text += format("| `{}` | {}{} | {} to {} | {} |\n", param.name, param.default_text, unit, param.min, param.max,
-                     param.help);
+      const bool has_unit = param.type == ParamType::kNumber && param.unit != "1";
+      text += format("| `{}` | {}{} | {} | {} |\n", param.name, param.default_text,
+                     has_unit ? format(" {}", param.unit) : std::string(), range_of(param), param.help);
     }
   }
   text +=

@@ -20,7 +20,7 @@ def plugin_files(folder):
 
 
 def snake(name):
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower().replace("-", "_")
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name.replace("PCIe", "PCIE")).lower().replace("-", "_")
 
 
 ALL = [(folder, path) for folder in KINDS for path in plugin_files(folder)]

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/imported_run.h"
 #include "cli/options.h"
+#include "cli/rule_flags.h"
 #include "cli/shown.h"
 #include "store/run_folder.h"
 #include "view/analyze.h"
@@ -24,6 +25,8 @@ constexpr std::array kFlags{
              .help = "exit 3 when there is a finding of info, warning or critical and above"},
     FlagSpec{.name = "--strict", .help = "of files: refuse one at its first repair or drop"},
     kConfigFlag,
+    kRuleFlag,
+    kRuleConfigFlag,
 };
 constexpr std::array kPositionals{PositionalSpec{
     .name = "RUN",
@@ -150,13 +153,21 @@ void print_inside(const AnalysisDocument& d, std::ostream& out) {
 }
 
 void print_findings(const AnalysisDocument& d, std::ostream& out) {
-  if (!d.findings.empty()) out << "\nFindings\n";
+  const auto is_fault = [](const Finding& finding) { return !finding.is_note(); };
+  if (std::ranges::any_of(d.findings, is_fault)) out << "\nFindings\n";
   for (const Finding& finding : d.findings) {
+    if (!is_fault(finding)) continue;
     out << format("  {}  {}, {}", one_line(finding.id()), to_string(finding.severity), to_string(finding.certainty));
     if (finding.lost_pct) out << format(", {:.1f} % of the {}", *finding.lost_pct, to_string(finding.lost_of));
     if (finding.lost_s) out << format(", {:.1f} s so far", *finding.lost_s);
     if (!finding.explained_by.empty()) out << ", the same wait as " << one_line(finding.explained_by);
     out << format("\n    {}\n", one_line(finding.cause));
+  }
+  if (!std::ranges::all_of(d.findings, is_fault)) out << "\nFor the record\n";
+  for (const Finding& finding : d.findings) {
+    if (is_fault(finding)) continue;
+    out << format("  {}: {}\n", one_line(finding.id()), one_line(finding.cause));
+    for (const std::string& why : finding.why) out << format("    {}\n", one_line(why));
   }
   if (!d.rules_not_run.empty()) out << "\nNot looked at\n";
   for (const RuleNotRun& rule : d.rules_not_run) {
@@ -173,7 +184,7 @@ Result<int> run(const Args& args, Streams& streams) {
     if (!severity.ok()) return severity.error();
     fail_on = *severity;
   }
-  HOTLAP_TRY_ASSIGN(const Config config, config_of(args));
+  HOTLAP_TRY_ASSIGN(const Config config, config_with_rules(args));
   std::optional<ImportedRun> imported;
   HOTLAP_TRY_ASSIGN(std::vector<RunFolder> folders, folders_of(args, imported, streams));
   HOTLAP_TRY_ASSIGN(LiveAnalysis analysis, LiveAnalysis::open(std::move(folders), rule_settings(config)));
@@ -192,7 +203,7 @@ Result<int> run(const Args& args, Streams& streams) {
     for (const std::string& line : footer) streams.out << line << '\n';
   }
   for (const Finding& finding : document.findings) {
-    if (fail_on && finding.severity >= *fail_on) return int{kExitFailOn};
+    if (fail_on && !finding.is_note() && finding.severity >= *fail_on) return int{kExitFailOn};
   }
   return int{kExitSuccess};
 }

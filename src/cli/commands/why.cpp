@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/rule_flags.h"
 #include "cli/shown.h"
 #include "store/run_folder.h"
 #include "view/analyze.h"
@@ -14,7 +15,7 @@ namespace hotlap {
 namespace {
 
 constexpr std::array kFlags{FlagSpec{.name = "--json", .help = "the whole answer as JSON, as `hotlap analyze --json`"},
-                            kConfigFlag};
+                            kConfigFlag, kRuleFlag, kRuleConfigFlag};
 constexpr std::array kPositionals{
     PositionalSpec{.name = "RUN", .help = "id, start of an id, name, path or last (the default)", .names_runs = true},
 };
@@ -29,7 +30,7 @@ std::string shown(std::string_view verdict, const Ink& ink) {
 }
 
 Result<int> run(const Args& args, Streams& streams) {
-  HOTLAP_TRY_ASSIGN(const Config config, config_of(args));
+  HOTLAP_TRY_ASSIGN(const Config config, config_with_rules(args));
   const auto& given = args.positional("RUN");
   HOTLAP_TRY_ASSIGN(const std::filesystem::path home, hotlap_home());
   HOTLAP_TRY_ASSIGN(const RunFolder folder, RunFolder::find(home, given.empty() ? "last" : given.front()));
