@@ -1,0 +1,60 @@
+// The machine's wall clock jumped: times in logs, of other machines and of certificates do not fit any more.
+#include <array>
+#include <cmath>
+
+#include "rules/step_findings.h"
+#include "rules/words.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::array kNeeds{std::string_view{"clock.jumps"}};
+constexpr std::array kParams{
+    ParamDesc{.name = "jump",
+              .type = ParamType::kDuration,
+              .default_text = "500ms",
+              .min = 1e6,
+              .max = 3.6e15,
+              .unit = "ns",
+              .help = "size from which on a jump is spoken of"},
+};
+constexpr double kLargeS = 60;
+
+Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
+  const double limit_s = static_cast<double>(params.duration_ns("jump")) * 1e-9;
+  for (const Fact* clock : facts.all("clock.jumps")) {
+    const double largest = clock->number("largest_s").value_or(0);
+    if (clock->number("count").value_or(0) < 1 || std::abs(largest) < limit_s) continue;
+    Finding finding;
+    finding.where = clock->where;
+    finding.cause = "The wall clock jumped";
+    finding.loss = format("by {} s {}", figure(std::abs(largest)), largest < 0 ? "backward" : "forward");
+    finding.severity = std::abs(largest) >= kLargeS ? Severity::kWarning : Severity::kInfo;
+    finding.certainty = Certainty::kCertain;
+    finding.claims = "clock";
+    finding.evidence["count"] = clock->number("count").value_or(0);
+    finding.evidence["largest_s"] = largest;
+    finding.why.push_back(format("{} in all, {} s together",
+                                 counted(std::lround(clock->number("count").value_or(0)), "jump"),
+                                 figure(clock->number("sum_s").value_or(0))));
+    if (clock->number("suspends").value_or(0) > 0)
+      finding.why.push_back(format("the machine slept {} s besides", figure(clock->number("suspended_s").value_or(0))));
+    finding.advice.push_back(
+        {.change = "let one service keep the clock (chrony, systemd-timesyncd), which turns it slowly",
+         .note = "hotlap's own times are not touched: they are of the monotonic clock"});
+    out.add(std::move(finding));
+  }
+  return {};
+}
+
+}  // namespace
+
+extern constinit const RuleSpec rule_clock_jump{.id = "ClockJump",
+                                                .title = "The machine's wall clock jumped",
+                                                .why = "Counts the jumps of the wall clock against the monotonic one.",
+                                                .advice = "What keeps a clock steady.",
+                                                .needs = kNeeds,
+                                                .params = kParams,
+                                                .evaluate = evaluate};
+
+}  // namespace hotlap

@@ -1,0 +1,83 @@
+// One GPU of the job holds far more than the others: other ranks put something there.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "rules/gpu_findings.h"
+#include "rules/words.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::array kNeeds{std::string_view{"gpu.memory"}};
+constexpr std::array kParams{
+    percent_param("difference_pct", "15", "of a GPU's memory, by which one must hold more than the others"),
+};
+
+Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
+  std::map<std::string, std::vector<const Fact*>> by_node;
+  for (const Fact* memory : job_gpus(facts, "gpu.memory")) {
+    const Fact* use = same_device(facts, "gpu.use", *memory);
+    if (!memory->number("mean_pct") || (use != nullptr && use->number("ever_pct") && !is_in_use(*use))) continue;
+    by_node[memory->where.node].push_back(memory);
+  }
+  for (auto& [node, gpus] : by_node) {
+    if (gpus.size() < 2) continue;
+    const auto mean = [](const Fact* gpu) { return *gpu->number("mean_pct"); };
+    std::ranges::stable_sort(gpus, std::greater{}, mean);
+    const Fact& most = *gpus[0];
+    const double others = mean(gpus[1]);
+    if (mean(&most) - others < params.number("difference_pct")) continue;
+    const double extra = most.number("mean_bytes").value_or(0) - gpus[1]->number("mean_bytes").value_or(0);
+    const double here = most.number("job_processes").value_or(0);
+    const double there = gpus[1]->number("job_processes").value_or(0);
+    Finding finding;
+    finding.where = place_of({&most});
+    finding.cause = format("{} holds far more memory than the others", most.where.device);
+    finding.loss = format("{} more than the next one", format_bytes(extra));
+    finding.severity = Severity::kWarning;
+    finding.certainty = here > there && there > 0 ? Certainty::kCertain : Certainty::kLikely;
+    finding.claims = "gpu_memory_imbalance";
+    finding.evidence["most_pct"] = mean(&most);
+    finding.evidence["next_pct"] = others;
+    finding.why.push_back(format("{} % full, the next one {} %", figure(mean(&most)), figure(others)));
+    if (here > there && there > 0) {
+      finding.why.push_back(
+          format("{} processes of the job are on it, {} on the next", std::lround(here), std::lround(there)));
+      finding.advice.push_back(
+          {.change = "torch.cuda.set_device(local_rank) first of all, and torch.load(map_location=device)",
+           .note = "its fill caps the batch of all"});
+    } else {
+      finding.advice.push_back(
+          {.change = "look at what only that rank holds: gathered outputs, an EMA copy, the evaluation",
+           .note = "its fill caps the batch of all"});
+    }
+    if (const auto foreign = most.number("other_bytes"); foreign && *foreign >= extra / 2) {
+      finding.why.push_back(format("{} of it by other programs", format_bytes(*foreign)));
+      finding.advice.clear();
+      finding.advice.push_back({.change = "end the other program on that GPU", .note = {}});
+    }
+    out.add(std::move(finding));
+  }
+  return {};
+}
+
+}  // namespace
+
+extern constinit const RuleSpec rule_gpu_memory_imbalance{
+    .id = "GPUMemoryImbalance",
+    .title = "One GPU of the job holds far more memory than the others",
+    .why =
+        "Compares the memory in use of the job's GPUs on one machine. Certain when the driver's list shows more "
+        "processes "
+        "of the job there.",
+    .advice = "Keeping each rank on its own GPU.",
+    .needs = kNeeds,
+    .params = kParams,
+    .evaluate = evaluate};
+
+}  // namespace hotlap

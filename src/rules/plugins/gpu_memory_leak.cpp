@@ -1,0 +1,119 @@
+// The GPU's memory grows step by step and will run out.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/text.h"
+#include "rules/gpu_findings.h"
+#include "rules/words.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::array kNeeds{std::string_view{"gpu.memory"}};
+constexpr std::array kParams{
+    ParamDesc{.name = "time_to_limit",
+              .type = ParamType::kDuration,
+              .default_text = "24h",
+              .min = 60e9,
+              .max = 3.6e15,
+              .unit = "ns",
+              .help = "growth that fills the memory later than this is not spoken of"},
+};
+constexpr double kSoonS = 3600;
+
+std::string time_words(double seconds) {
+  if (seconds < 120) return format("{} s", figure(seconds));
+  if (seconds < 7200) return format("{} min", figure(seconds / 60));
+  return format("{} h", figure(seconds / 3600));
+}
+
+// Of the processes' allocators, the one whose tensors grow most.
+const Fact* grower(const FactTable& facts, const Where& where) {
+  const Fact* most = nullptr;
+  for (const Fact* allocator : facts.all("gpu.allocator")) {
+    if (!same_place(allocator->where, where) || !allocator->number("allocated_bytes_per_s")) continue;
+    if (most == nullptr || *allocator->number("allocated_bytes_per_s") > *most->number("allocated_bytes_per_s"))
+      most = allocator;
+  }
+  return most;
+}
+
+bool is_fragmentation(const FactTable& facts, const Where& where) {
+  for (const Fact* allocator : facts.all("gpu.allocator")) {
+    const auto gap = allocator->number("gap_bytes_per_s");
+    if (gap && same_place(allocator->where, where) && *gap > 2 * allocator->number("allocated_bytes_per_s").value_or(0))
+      return true;
+  }
+  return false;
+}
+
+void judge(const FactTable& facts, const Fact& memory, double per_s, double to_limit_s, FindingSink& out) {
+  const bool is_stairs = memory.text("shape") == "stairs";
+  const Fact* allocator = grower(facts, memory.where);
+  const double half = memory.number("growth_half_width").value_or(0);
+  Finding finding;
+  finding.where = place_of({&memory});
+  finding.cause = format("GPU memory leak: out of memory in ~{}", time_words(to_limit_s));
+  finding.loss = "certain that it grows, its cause likely";
+  finding.severity = to_limit_s <= kSoonS ? Severity::kCritical : Severity::kWarning;
+  finding.certainty = Certainty::kLikely;
+  finding.claims = "gpu_memory";
+  finding.evidence["growth_bytes_per_s"] = per_s;
+  finding.evidence["to_limit_s"] = to_limit_s;
+  std::string why;
+  const auto per_step = memory.number("growth_bytes_per_step");
+  if (is_stairs) {
+    why = format("{} rises of {}", std::lround(memory.number("rises").value_or(0)),
+                 format_bytes(memory.number("rise_bytes").value_or(0)));
+  } else if (per_step) {
+    // The interval is that of the slope in time: steps are as many.
+    why = format("+{} every step, +/-{} %", format_bytes(*per_step), figure(100 * half / per_s));
+  } else {
+    why = format("+{}/s, +/-{} %", format_bytes(per_s), figure(100 * half / per_s));
+  }
+  finding.why.push_back(std::move(why));
+  finding.why.push_back(format("{} of {} in use", format_bytes(memory.number("used_bytes").value_or(0)),
+                               format_bytes(memory.number("total_bytes").value_or(0))));
+  if (allocator != nullptr) {
+    finding.why.push_back(format("it is in tensors of {}", allocator->text("process").value_or("the job")));
+    finding.look_alikes_excluded.emplace_back("fragmentation (reserved minus allocated does not grow as fast)");
+  } else {
+    finding.limits.emplace_back("tensors or fragmentation: the allocator was not seen");
+  }
+  finding.advice.push_back(
+      {.change = is_stairs ? "checkpoint now; look at what each epoch or evaluation keeps on the GPU"
+                           : "checkpoint now; look for a tensor kept across steps (total += loss -> loss.item())",
+       .note = {}});
+  finding.look_alikes_excluded.emplace_back("a pool that fills up");
+  out.add(std::move(finding));
+}
+
+Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
+  const double latest_s = static_cast<double>(params.duration_ns("time_to_limit")) * 1e-9;
+  for (const Fact* memory : job_gpus(facts, "gpu.memory")) {
+    const auto per_s = memory->number("growth_bytes_per_s");
+    const auto to_limit_s = memory->number("to_limit_s");
+    if (!per_s || !to_limit_s || *to_limit_s > latest_s || is_fragmentation(facts, memory->where)) continue;
+    // A slope that its own interval does not part from none is none.
+    if (memory->text("shape") == "leak" && memory->number("growth_half_width").value_or(0) >= *per_s) continue;
+    judge(facts, *memory, *per_s, *to_limit_s, out);
+  }
+  return {};
+}
+
+}  // namespace
+
+extern constinit const RuleSpec rule_gpu_memory_leak{.id = "GPUMemoryLeak",
+                                                     .title = "A GPU's memory grows until it is full",
+                                                     .why =
+                                                         "Looks at the floor of the memory in use over the typical "
+                                                         "steps: it must rise all the time, or at intervals. Pools "
+                                                         "that fill up, one step and peaks do not count; fragmentation "
+                                                         "is told apart where the allocator's figures are known.",
+                                                     .advice = "Saving now, and where to look.",
+                                                     .needs = kNeeds,
+                                                     .params = kParams,
+                                                     .evaluate = evaluate};
+
+}  // namespace hotlap

@@ -1,0 +1,129 @@
+// Memory of the machine grows step by step and will run out: a leak, or copies that loader workers make.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/text.h"
+#include "rules/step_findings.h"
+#include "rules/words.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::array kNeeds{std::string_view{"host_memory.summary"}};
+constexpr std::array kParams{
+    ParamDesc{.name = "time_to_limit",
+              .type = ParamType::kDuration,
+              .default_text = "24h",
+              .min = 60e9,
+              .max = 3.6e15,
+              .unit = "ns",
+              .help = "growth that fills the memory later than this is not spoken of"},
+    ParamDesc{.name = "rise_pct",
+              .default_text = "1",
+              .min = 0.1,
+              .max = 100,
+              .unit = "%",
+              .help = "of the limit that must have been taken so far"},
+};
+constexpr double kSoonS = 1800;
+
+std::string time_words(double seconds) {
+  if (seconds < 120) return format("{} s", figure(seconds));
+  if (seconds < 7200) return format("{} min", figure(seconds / 60));
+  return format("{} h", figure(seconds / 3600));
+}
+
+// The process whose memory grows most, where one does.
+const Fact* grower(const FactTable& facts, const Where& where) {
+  const Fact* most = nullptr;
+  for (const Fact* process : facts.all("host_memory.process")) {
+    const auto rate = process->number("growth_bytes_per_s");
+    if (!rate || !same_place(process->where, where)) continue;
+    if (most == nullptr || *rate > *most->number("growth_bytes_per_s")) most = process;
+  }
+  return most;
+}
+
+void judge(const Fact& memory, const Fact* who, double per_s, double to_limit_s, FindingSink& out) {
+  const double limit = memory.number("limit_bytes").value_or(0);
+  const double used = memory.number("used_bytes").value_or(0);
+  const bool is_stairs = (who != nullptr ? who->text("shape") : memory.text("shape")) == "stairs";
+  const bool is_workers = who != nullptr && who->text("role") == "loader";
+  Finding finding;
+  finding.where = memory.where;
+  if (who != nullptr) finding.where.process = who->text("process").value_or("");
+  finding.cause = who == nullptr ? "Memory of the machine grows"
+                                 : format("Memory of {} grows{}", finding.where.process, is_stairs ? " by stairs" : "");
+  finding.loss = format("full in ~{}", time_words(to_limit_s));
+  finding.severity = to_limit_s <= kSoonS ? Severity::kCritical : Severity::kWarning;
+  finding.certainty = Certainty::kLikely;
+  finding.claims = "host_memory";
+  finding.evidence["growth_bytes_per_s"] = per_s;
+  finding.evidence["to_limit_s"] = to_limit_s;
+  std::string why;
+  if (who != nullptr && is_stairs) {
+    why = format("{} rises of {}", std::lround(who->number("rises").value_or(0)),
+                 format_bytes(who->number("rise_bytes").value_or(0)));
+  } else if (who != nullptr && who->number("growth_bytes_per_step")) {
+    why = format("+{} every step", format_bytes(*who->number("growth_bytes_per_step")));
+  } else {
+    why = format("+{}/s", format_bytes(per_s));
+  }
+  if (who != nullptr) why += format(" ({} of {})", who->text("measure").value_or("RSS"), finding.where.process);
+  finding.why.push_back(std::move(why));
+  finding.why.push_back(format("{} of {} in use{}", format_bytes(used), format_bytes(limit),
+                               memory.text("limited_by") == "group" ? ", the limit of its group" : ""));
+  if (is_workers) {
+    finding.advice.push_back({.change =
+                                  "keep the samples' list in one array (numpy, pyarrow), not in Python objects; fewer "
+                                  "workers",
+                              .note = "each worker copies the pages of objects whose reference counts it touches"});
+  } else if (is_stairs) {
+    finding.advice.push_back(
+        {.change = "look at what each epoch keeps: iterators, open pipes, results of evaluations", .note = {}});
+  } else {
+    finding.advice.push_back({.change = "look for what is kept across steps: lists of losses, of outputs, of metrics",
+                              .note = "tracemalloc shows where it was allocated"});
+  }
+  finding.look_alikes_excluded.emplace_back("page cache");
+  finding.look_alikes_excluded.emplace_back("a cache that fills up");
+  if (memory.number("oom_kills").value_or(0) > 0) finding.why.emplace_back("processes were killed for memory already");
+  out.add(std::move(finding));
+}
+
+Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
+  const double latest_s = static_cast<double>(params.duration_ns("time_to_limit")) * 1e-9;
+  for (const Fact* memory : facts.all("host_memory.summary")) {
+    const auto limit = memory->number("limit_bytes");
+    const auto headroom = memory->number("headroom_bytes");
+    if (!limit || !headroom || *limit <= 0) continue;
+    const Fact* who = grower(facts, memory->where);
+    // The machine's own figure holds what all do; a process' is nearer to the cause.
+    const double of_process = who == nullptr ? 0 : *who->number("growth_bytes_per_s");
+    const double of_machine = memory->number("growth_bytes_per_s").value_or(0);
+    const double per_s = of_process > 0 ? of_process : of_machine;
+    if (per_s <= 0) continue;
+    const double taken = per_s * memory->number("window_s").value_or(0);
+    if (taken < params.number("rise_pct") / 100 * *limit) continue;
+    const double to_limit_s = *headroom / per_s;
+    if (to_limit_s <= latest_s) judge(*memory, of_process > 0 ? who : nullptr, per_s, to_limit_s, out);
+  }
+  return {};
+}
+
+}  // namespace
+
+extern constinit const RuleSpec rule_host_memory_growth{
+    .id = "HostMemoryGrowth",
+    .title = "Memory of the machine grows until it is full",
+    .why =
+        "Looks at the floor of each process' memory, PSS where it is known, over the typical steps, and at the limit "
+        "that "
+        "binds. A cache that fills up, one step and peaks do not count.",
+    .advice = "Where to look, by what grows and how.",
+    .needs = kNeeds,
+    .params = kParams,
+    .evaluate = evaluate};
+
+}  // namespace hotlap

@@ -1,0 +1,149 @@
+// Training waits for data that comes over a network mount which gives no more.
+#include <algorithm>
+#include <array>
+
+#include "rules/fact_number.h"
+#include "rules/step_findings.h"
+#include "rules/words.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::array kNeeds{std::string_view{"breakdown.parts"}, std::string_view{"steps.summary"},
+                            std::string_view{"storage.summary"}};
+constexpr std::array kParams{
+    ParamDesc{.name = "wait_pct",
+              .default_text = "3",
+              .min = 0.1,
+              .max = 100,
+              .unit = "%",
+              .help = "share of step time spent waiting for data from which on the rule speaks"},
+    ParamDesc{.name = "link_pct",
+              .default_text = "80",
+              .min = 10,
+              .max = 100,
+              .unit = "%",
+              .help = "of the link's speed from which on it is full"},
+    ParamDesc{.name = "flat_pct",
+              .default_text = "60",
+              .min = 10,
+              .max = 100,
+              .unit = "%",
+              .help = "share of time near the highest rate from which on that is a ceiling"},
+    ParamDesc{.name = "read_ms",
+              .default_text = "20",
+              .min = 0.1,
+              .max = 1e5,
+              .unit = "ms",
+              .help = "time of one read from which on the mount is slow to answer"},
+};
+constexpr double kLeastBytesPerS = 1e6;
+
+bool is_network(std::string_view type) {
+  constexpr std::array kTypes{std::string_view{"nfs"},
+                              std::string_view{"nfs4"},
+                              std::string_view{"lustre"},
+                              std::string_view{"cifs"},
+                              std::string_view{"smb3"},
+                              std::string_view{"ceph"},
+                              std::string_view{"gpfs"},
+                              std::string_view{"beegfs"},
+                              std::string_view{"9p"},
+                              std::string_view{"efs"},
+                              std::string_view{"fuse.s3fs"},
+                              std::string_view{"fuse.gcsfuse"},
+                              std::string_view{"fuse.mountpoint-s3"},
+                              std::string_view{"fuse.sshfs"}};
+  return std::ranges::find(kTypes, type) != kTypes.end();
+}
+
+struct Ceiling {
+  std::string words;
+  bool is_link = false;
+};
+
+// Where the limit is: the link, the mount's own ceiling, or how long one read takes.
+std::optional<Ceiling> ceiling_of(const FactTable& facts, const std::string& mount, const Where& where,
+                                  const Params& params) {
+  for (const Fact* network : facts.all("ceilings.network")) {
+    const auto share = network->number("receive_link_pct");
+    if (!share || !same_place(network->where, where) || *share < params.number("link_pct")) continue;
+    return Ceiling{format("{} receives {} MB/s, its link gives {}", network->where.device,
+                          figure(network->number("receive_p95_bytes_per_s").value_or(0) / 1e6),
+                          figure(network->number("link_bytes_per_s").value_or(0) / 1e6)),
+                   true};
+  }
+  for (const Fact* one : facts.all("ceilings.mount")) {
+    if (one->text("mount") != mount || !same_place(one->where, where)) continue;
+    const double p95 = one->number("read_p95_bytes_per_s").value_or(0);
+    const auto read_ms = one->number("read_ms");
+    if (p95 >= kLeastBytesPerS && one->number("read_flat_pct").value_or(0) >= params.number("flat_pct"))
+      return Ceiling{format("reads flat at {} MB/s", figure(p95 / 1e6)) +
+                     (read_ms ? format(", {} ms each", figure(*read_ms)) : "")};
+    if (read_ms && *read_ms >= params.number("read_ms"))
+      return Ceiling{
+          format("{} ms for one read, {} a second", figure(*read_ms), figure(one->number("reads_per_s").value_or(0)))};
+  }
+  // Of other network file systems only the interfaces tell.
+  for (const Fact* network : facts.all("ceilings.network")) {
+    const double p95 = network->number("receive_p95_bytes_per_s").value_or(0);
+    if (p95 < 10 * kLeastBytesPerS || !same_place(network->where, where)) continue;
+    if (network->number("receive_flat_pct").value_or(0) >= params.number("flat_pct"))
+      return Ceiling{format("{} receives, flat at {} MB/s", network->where.device, figure(p95 / 1e6))};
+  }
+  return std::nullopt;
+}
+
+Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
+  for (const Fact* parts : facts.all("breakdown.parts")) {
+    const auto wait = parts->number("data_wait");
+    if (!wait || *wait < params.number("wait_pct")) continue;
+    const Fact* steps = fact_for(facts, "steps.summary", parts->where);
+    const Fact* storage = fact_for(facts, "storage.summary", parts->where);
+    const auto mount = storage == nullptr ? std::nullopt : storage->text("data_mount");
+    const std::string type = storage == nullptr ? "" : storage->text("data_mount_type").value_or("");
+    if (steps == nullptr || !mount || !is_network(type)) continue;
+    const Fact* loader = fact_for(facts, "loader.summary", parts->where);
+    const auto wall = number_in(loader, "batch_wall_ms");
+    const auto cpu = number_in(loader, "batch_cpu_ms");
+    if (wall && cpu && *wall > 0 && *cpu / *wall > 0.7) continue;  // workers that compute do not wait for it
+    const auto ceiling = ceiling_of(facts, *mount, parts->where, params);
+    if (!ceiling) continue;
+    Finding finding;
+    finding.where = steps->where;
+    finding.cause = format("Storage: {} ({}) is at its ceiling", *mount, type);
+    finding.severity = *wait >= 30 ? Severity::kCritical : Severity::kWarning;
+    finding.certainty = ceiling->is_link ? Certainty::kCertain : Certainty::kLikely;
+    finding.claims = "data_wait";
+    finding.distance = -2;
+    set_step_loss(*steps, *wait, finding);
+    finding.why.push_back(ceiling->words);
+    if (const auto bytes = storage->number("read_bytes_per_step"))
+      finding.why.push_back(format("{} MB a step", figure(*bytes / 1e6)));
+    if (wall && cpu && *wall > 0)
+      finding.why.push_back(format("workers on CPU {} % of a batch's time", figure(100 * std::min(*cpu / *wall, 1.0))));
+    finding.advice.push_back(
+        {.change = "copy the data once to a local disk",
+         .note = "workers and prefetch won't help; whether there is room, and its speed, was not looked at"});
+    finding.look_alikes_excluded.emplace_back("too few workers");
+    out.add(std::move(finding));
+    return {};
+  }
+  return {};
+}
+
+}  // namespace
+
+extern constinit const RuleSpec rule_network_mount_bound{
+    .id = "NetworkMountBound",
+    .title = "Training waits for data over a network mount that gives no more",
+    .why =
+        "Speaks when the data lies on a network file system, workers wait for I/O, and the link is full, the mount's "
+        "rate "
+        "is flat, or one read takes long. Certain about the link, likely about the rest.",
+    .advice = "A local copy.",
+    .needs = kNeeds,
+    .params = kParams,
+    .evaluate = evaluate};
+
+}  // namespace hotlap

@@ -1,0 +1,116 @@
+// Far more threads want to run than there are cores: each loader worker brings a pool of its own.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "rules/fact_number.h"
+#include "rules/step_findings.h"
+#include "rules/words.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::array kNeeds{std::string_view{"threads.summary"}};
+constexpr std::array kParams{
+    ParamDesc{.name = "runnable_per_core",
+              .default_text = "2",
+              .min = 1,
+              .max = 1000,
+              .unit = "1",
+              .help = "tasks that want to run, per core, from which on the rule speaks"},
+    ParamDesc{.name = "threads_per_core",
+              .default_text = "2",
+              .min = 1,
+              .max = 1000,
+              .unit = "1",
+              .help = "threads of the job, per usable core, below which they are not to blame"},
+    ParamDesc{.name = "throttled_pct",
+              .default_text = "25",
+              .min = 1,
+              .max = 100,
+              .unit = "%",
+              .help = "share of the quota's periods in which the job is stopped, that counts like waiting for a core"},
+};
+
+void judge(const FactTable& facts, const Fact& threads, double per_core, bool is_throttled, FindingSink& out) {
+  const double usable = threads.number("usable_cores").value_or(1);
+  const double job = threads.number("job_threads").value_or(0);
+  const double loaders = threads.number("loaders").value_or(0);
+  const double of_loader = threads.number("loader_threads").value_or(0);
+  Finding finding;
+  finding.where = threads.where;
+  finding.cause = "Too many threads for the cores";
+  finding.loss = "switching and waiting for a core";
+  finding.severity = Severity::kWarning;
+  finding.certainty = Certainty::kLikely;
+  finding.evidence["job_threads"] = job;
+  finding.evidence["usable_cores"] = usable;
+  finding.evidence["runnable_per_core"] = per_core;
+  std::string why = format("{} threads of the job on {} cores", figure(job), cores_figure(usable));
+  if (loaders >= 1) why += format(": {} of {} each", counted(std::lround(loaders), "loader worker"), figure(of_loader));
+  finding.why.push_back(std::move(why));
+  if (is_throttled) {
+    finding.why.push_back(
+        format("stopped by its quota in {} % of all periods", figure(threads.number("throttled_pct").value_or(0))));
+  } else {
+    finding.why.push_back(format("{} want to run per core", figure(per_core)));
+  }
+  if (const auto system = threads.number("system_pct"); system && *system >= 15)
+    finding.why.push_back(format("{} % of the busy time in the kernel", figure(*system)));
+  // Workers' pools hold up the loader: then this is the cause of that wait.
+  const Fact* steps = fact_for(facts, "steps.summary", threads.where);
+  const Fact* parts = fact_for(facts, "breakdown.parts", threads.where);
+  const auto wait = number_in(parts, "data_wait");
+  const bool by_workers = loaders >= 1 && of_loader >= 4 && loaders * of_loader > usable;
+  if (by_workers && steps != nullptr && wait && *wait >= 3) {
+    finding.loss.clear();
+    finding.claims = "data_wait";
+    finding.distance = -1;
+    set_step_loss(*steps, *wait, finding);
+    if (*wait >= 30) finding.severity = Severity::kCritical;
+  }
+  if (by_workers) {
+    finding.advice.push_back(
+        {.change = "OMP_NUM_THREADS=1, and torch.set_num_threads(1), cv2.setNumThreads(0) in each worker",
+         .note = "worker_init_fn is the place"});
+  } else {
+    finding.advice.push_back(
+        {.change = format("OMP_NUM_THREADS={}",
+                          std::max(1L, std::lround(usable / std::max(threads.number("ranks").value_or(1), 1.0)))),
+         .note = "libraries count the machine's cores, not those that the job may use"});
+  }
+  if (const auto set = threads.text("omp_num_threads"))
+    finding.advice.back().note += format("; now OMP_NUM_THREADS={}", *set);
+  finding.limits.emplace_back("how much faster fewer threads are");
+  out.add(std::move(finding));
+}
+
+Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
+  for (const Fact* threads : facts.all("threads.summary")) {
+    const auto usable = threads->number("usable_cores");
+    const auto job = threads->number("job_threads");
+    const auto per_core = threads->number("runnable_per_core");
+    if (!usable || !job || !per_core || *usable <= 0) continue;
+    const bool is_throttled = threads->number("throttled_pct").value_or(0) >= params.number("throttled_pct");
+    const bool is_crowded = *per_core >= params.number("runnable_per_core");
+    // Threads that sleep cost nothing; tasks that want to run may be others' programs.
+    if ((!is_crowded && !is_throttled) || *job < params.number("threads_per_core") * *usable) continue;
+    judge(facts, *threads, *per_core, is_throttled, out);
+  }
+  return {};
+}
+
+}  // namespace
+
+extern constinit const RuleSpec rule_thread_oversubscription{
+    .id = "ThreadOversubscription",
+    .title = "Far more threads want to run than there are cores",
+    .why =
+        "Compares the job's threads with the cores that it may use, and speaks when tasks wait for a core or the quota "
+        "stops the job. Threads that sleep do not count.",
+    .advice = "How many threads each process should have.",
+    .needs = kNeeds,
+    .params = kParams,
+    .evaluate = evaluate};
+
+}  // namespace hotlap

@@ -1,0 +1,86 @@
+// GPUs that are paid for and do nothing.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "rules/gpu_findings.h"
+#include "rules/words.h"
+
+namespace hotlap {
+namespace {
+
+constexpr std::array kNeeds{std::string_view{"gpu.use"}};
+constexpr std::array kParams{
+    percent_param("ever_pct", "5", "highest use up to which a GPU counts as unused"),
+    patience_param(),
+};
+
+Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
+  std::map<std::string, std::pair<std::vector<const Fact*>, std::vector<const Fact*>>> by_node;  // unused, used
+  for (const Fact* use : facts.all("gpu.use")) {
+    // Missing is not unused; nor is one that others work on, or an instance of a split one.
+    const auto ever = use->number("ever_pct");
+    if (!ever || use->where.device.find('/') != std::string::npos || !is_seen_for(*use, params.number("patience")))
+      continue;
+    const bool is_unused = *ever <= params.number("ever_pct");
+    if (!is_unused && use->number("is_of_job") == 0) continue;
+    auto& [unused, used] = by_node[use->where.node];
+    (is_unused ? unused : used).push_back(use);
+  }
+  for (const auto& [node, gpus] : by_node) {
+    const auto& [unused, used] = gpus;
+    if (unused.empty()) continue;
+    const std::size_t all = unused.size() + used.size();
+    double held = 0;
+    for (const Fact* use : unused) {
+      if (const Fact* memory = same_device(facts, "gpu.memory", *use)) held += memory->number("job_bytes").value_or(0);
+    }
+    Finding finding;
+    finding.where = place_of(unused);
+    finding.cause = used.empty() ? format("No GPU is used: {} idle", devices_words(unused))
+                                 : format("{} of {} GPUs unused", unused.size(), all);
+    finding.loss = "paid for all the time";
+    finding.severity = Severity::kWarning;
+    finding.certainty = Certainty::kCertain;
+    finding.claims = "unused_gpu";
+    finding.evidence["unused"] = static_cast<double>(unused.size());
+    finding.evidence["gpus"] = static_cast<double>(all);
+    std::string why = format("nothing ever ran on {}", devices_words(unused));
+    if (!used.empty()) why += format(", {} {} busy", devices_words(used), used.size() == 1 ? "is" : "are");
+    finding.why.push_back(std::move(why));
+    if (held >= 1e8)
+      finding.why.push_back(format("the job holds {} of memory on them all the same", format_bytes(held)));
+    if (used.empty()) {
+      finding.advice.push_back(
+          {.change = "move model and batches to the GPU (.to('cuda')), or take a machine without one",
+           .note = "an idle GPU costs as much as a busy one"});
+    } else {
+      finding.advice.push_back(
+          {.change = format("torchrun --nproc-per-node={} train.py with DistributedDataParallel", all),
+           .note = "how well it scales is not known"});
+      finding.advice.push_back(
+          {.change = used.size() == 1 ? "or the size with 1 GPU" : format("or a size with {} GPUs", used.size()),
+           .note = "the same speed as now for less"});
+    }
+    out.add(std::move(finding));
+  }
+  return {};
+}
+
+}  // namespace
+
+extern constinit const RuleSpec rule_unused_gpu{.id = "UnusedGPU",
+                                                .title = "GPUs do nothing",
+                                                .why =
+                                                    "Looks for GPUs on which nothing ran in the whole recording. "
+                                                    "Memory that a framework takes on them does not count "
+                                                    "as use; a GPU whose use is missing is not unused.",
+                                                .advice = "Using them, or a smaller machine.",
+                                                .needs = kNeeds,
+                                                .params = kParams,
+                                                .evaluate = evaluate};
+
+}  // namespace hotlap
