@@ -100,6 +100,18 @@ std::string cli_reference(std::span<const CommandSpec* const> commands) {
   return out;
 }
 
+std::string sql_reference(std::span<const TableSpec* const> tables) {
+  constexpr std::string_view kTypes[] = {"integer", "real", "text"};
+  std::string text = "## Tables\n\nMade from the tables' descriptions; do not edit below this line.\n";
+  for (const TableSpec* table : tables) {
+    text += format("\n### {}\n\n{}.\n\n| column | type | |\n|---|---|---|\n", table->name, table->help);
+    for (const ColumnDesc& column : table->columns) {
+      text += format("| `{}` | {} | {} |\n", column.name, kTypes[static_cast<std::size_t>(column.type)], column.help);
+    }
+  }
+  return text;
+}
+
 std::string config_reference(std::span<const RuleSpec* const> rules) {
   std::string out(kConfigHead);
   for (const ConfigKey& key : config_keys()) {

@@ -22,6 +22,7 @@
 #include "base/thread.h"
 #include "base/version.h"
 #include "collect/registry.h"
+#include "record/code_version.h"
 #include "record/control.h"
 #include "record/identity.h"
 #include "record/messages.h"
@@ -111,6 +112,8 @@ Result<std::unique_ptr<RecordingWriter>> RecorderProcess::open_recording() {
   info.boot_id = boot_id(system_host());
   info.interval_ns = task_.interval_ns;
   info.attributes = host_facts(system_host());
+  // Here, since the job runs already: what is slow to read costs it nothing.
+  info.attributes.merge(code_version(system_host(), run.script, run.working_directory));
   return RecordingWriter::create(place_.folder / (info.id + ".hotlap"), info, {});
 }
 

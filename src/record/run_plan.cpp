@@ -125,6 +125,7 @@ RunPlan plan_run(const RunOptions& options) {
   plan.info.join_keys = place.join_keys;
   plan.info.attempt = place.attempt;
   take_options(options, plan.info);
+  if (options.steps_total) plan.info.environment[std::string(kStepsVariable)] = format("{}", *options.steps_total);
 
   Result<fs::path> home = hotlap_home();
   if (home.ok()) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/run.h"
@@ -15,12 +16,16 @@
 
 namespace hotlap {
 
+// Training steps of the whole job, as `--steps N` or the user's own environment say: kept with the run's environment.
+inline constexpr std::string_view kStepsVariable = "HOTLAP_STEPS";
+
 struct RunOptions {
   std::vector<std::string> command;
   std::optional<std::string> name;
   std::optional<std::string> run_id;  // joins recordings of several nodes
   std::int64_t interval_ns = 0;
   std::optional<Price> price;
+  std::optional<std::int64_t> steps_total;  // of the whole job
   std::optional<std::string> instance_type;
   std::optional<std::int64_t> grace_ns;
   std::optional<std::string> download;

@@ -20,6 +20,7 @@ struct ExporterSpec {
   std::string_view summary;
   std::string_view media_type;
   std::string_view extension;
+  bool is_report = false;  // the answer, for people: what `hotlap report` writes
   Result<void> (*write)(const ReportView& view, std::ostream& out) = nullptr;
 };
 

@@ -11,6 +11,7 @@
 #include "model/finding.h"
 #include "model/losses.h"
 #include "model/run.h"
+#include "view/remaining.h"
 
 namespace hotlap {
 
@@ -116,6 +117,7 @@ struct AnalysisDocument {
   HookCoverage hook;
   SelfCost self;
   std::optional<PreviousRun> previous;
+  std::optional<Remaining> remaining;  // of a run that goes on, where its number of steps is known
 };
 
 std::string to_json(const AnalysisDocument& document);

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "base/json_writer.h"
+#include "cost/price.h"
 #include "view/analysis_document.h"
 
 namespace hotlap {
@@ -157,6 +158,40 @@ void write_previous(JsonWriter& w, const std::optional<PreviousRun>& previous) {
   w.end_object();
 }
 
+void write_range(JsonWriter& w, std::string_view name, const std::optional<SecondsRange>& range,
+                 const std::optional<Price>& price) {
+  w.key(name);
+  if (!range) {
+    w.null();
+    return;
+  }
+  const auto cost = [&](double seconds) {
+    return price ? std::optional(money_for(seconds, *price).amount) : std::nullopt;
+  };
+  w.begin_object().field("low_s", range->low).field("high_s", range->high);
+  w.field("low_cost", cost(range->low)).field("high_cost", cost(range->high)).end_object();
+}
+
+void write_remaining(JsonWriter& w, const AnalysisDocument& d) {
+  w.key("remaining");
+  if (!d.remaining) {
+    w.null();
+    return;
+  }
+  const Remaining& r = *d.remaining;
+  w.begin_object().field("steps_total", r.steps_total).field("steps_from", std::string_view(r.steps_from));
+  w.field("steps_done", r.steps_done).field("steps_left", r.steps_left);
+  write_range(w, "as_is", r.as_is_s, d.price);
+  write_text_or_null(w, "change", r.change);
+  write_range(w, "with_change", r.with_fix_s, d.price);
+  write_range(w, "restart", r.restart_s, d.price);
+  w.field("redone_steps", r.restart_s ? std::optional(r.redone_steps) : std::nullopt);
+  w.field("checkpoint_seen", r.restart_s ? std::optional(r.has_checkpoint) : std::nullopt);
+  w.field("start_up_s", r.restart_s ? std::optional(r.start_up_s) : std::nullopt);
+  write_text_or_null(w, "better", r.better);
+  w.end_object();
+}
+
 void write_losses(JsonWriter& w, const std::vector<Loss>& losses) {
   w.key("losses").begin_array();
   for (const Loss& loss : losses) {
@@ -236,6 +271,7 @@ std::string to_json(const AnalysisDocument& d) {
   w.field("hook_us_per_step", d.self.hook_us_per_step);
   w.end_object();
   write_previous(w, d.previous);
+  write_remaining(w, d);
   w.end_object();
   return w.take() + "\n";
 }

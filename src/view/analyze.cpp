@@ -15,6 +15,8 @@
 #include "rules/registry.h"
 #include "rules/words.h"
 #include "view/previous_run.h"
+#include "view/run_document.h"
+#include "view/sql_rules.h"
 #include "view/verdict_text.h"
 
 namespace hotlap {
@@ -252,9 +254,10 @@ AnalysisDocument make_document(const RunInfo& run, const FactTable& facts, const
 }
 
 struct LiveAnalysis::State {
-  State(std::vector<std::unique_ptr<RunReader>> run_readers, RuleSettings rule_settings)
+  State(std::vector<std::unique_ptr<RunReader>> run_readers, RuleSettings rule_settings, SqlRules rules_in_sql)
       : readers(std::move(run_readers)),
         settings(std::move(rule_settings)),
+        sql_rules(std::move(rules_in_sql)),
         analysis(readers.front()->info(), all_analyzers()) {}
   std::vector<RecordingReader*> recordings() const {
     std::vector<RecordingReader*> out;
@@ -266,6 +269,8 @@ struct LiveAnalysis::State {
 
   std::vector<std::unique_ptr<RunReader>> readers;
   RuleSettings settings;
+  SqlRules sql_rules;
+  bool is_finished = false;
   RunAnalysis analysis;
   std::vector<Loss> stored_losses;
 };
@@ -275,20 +280,21 @@ LiveAnalysis::LiveAnalysis(LiveAnalysis&&) noexcept = default;
 LiveAnalysis& LiveAnalysis::operator=(LiveAnalysis&&) noexcept = default;
 LiveAnalysis::~LiveAnalysis() = default;
 
-Result<LiveAnalysis> LiveAnalysis::open(RunFolder folder, RuleSettings settings) {
+Result<LiveAnalysis> LiveAnalysis::open(RunFolder folder, RuleSettings settings, bool has_sql_rules) {
   std::vector<RunFolder> folders;
   folders.push_back(std::move(folder));
-  return open(std::move(folders), std::move(settings));
+  return open(std::move(folders), std::move(settings), has_sql_rules);
 }
 
-Result<LiveAnalysis> LiveAnalysis::open(std::vector<RunFolder> folders, RuleSettings settings) {
+Result<LiveAnalysis> LiveAnalysis::open(std::vector<RunFolder> folders, RuleSettings settings, bool has_sql_rules) {
   HOTLAP_CHECK(!folders.empty());
   std::vector<std::unique_ptr<RunReader>> readers;
   for (RunFolder& folder : folders) {
     HOTLAP_TRY_ASSIGN(RunReader reader, RunReader::open(std::move(folder)));
     readers.push_back(std::make_unique<RunReader>(std::move(reader)));
   }
-  return LiveAnalysis(std::make_unique<State>(std::move(readers), std::move(settings)));
+  return LiveAnalysis(
+      std::make_unique<State>(std::move(readers), std::move(settings), has_sql_rules ? SqlRules::load() : SqlRules()));
 }
 
 Result<void> LiveAnalysis::refresh() {
@@ -304,9 +310,14 @@ Result<void> LiveAnalysis::refresh() {
   return state_->analysis.advance(recordings);
 }
 
-void LiveAnalysis::finish() { state_->analysis.finish(); }
+void LiveAnalysis::finish() {
+  state_->analysis.finish();
+  state_->is_finished = true;
+}
 
 const RunInfo& LiveAnalysis::info() const { return state_->readers.front()->info(); }
+
+FactTable LiveAnalysis::facts() const { return state_->analysis.facts(); }
 
 std::int64_t LiveAnalysis::steps_seen() const {
   const FactTable facts = state_->analysis.facts();
@@ -317,7 +328,12 @@ std::int64_t LiveAnalysis::steps_seen() const {
 AnalysisDocument LiveAnalysis::document() const {
   const RunInfo& run = info();
   const FactTable facts = state_->analysis.facts();
-  const RulesOutcome outcome = run_rules(all_rules(), facts, state_->settings);
+  RulesOutcome outcome = run_rules(all_rules(), facts, state_->settings);
+  if (!state_->sql_rules.empty()) {
+    const std::vector<RecordingReader*> recordings = state_->recordings();
+    state_->sql_rules.ask(query_place(state_->readers.front()->folder()), recordings, facts, state_->is_finished);
+    state_->sql_rules.add_to(outcome);
+  }
   AnalysisDocument d = make_document(run, facts, outcome);
 
   std::set<std::string> nodes;
@@ -353,13 +369,17 @@ AnalysisDocument LiveAnalysis::document() const {
   for (const auto& reader : state_->readers) {
     for (const Error& problem : reader->problems()) d.problems.push_back(problem.message);
   }
+  for (std::string& problem : state_->sql_rules.problems()) d.problems.push_back(std::move(problem));
+  if (is_live_run(state_->readers.front()->folder(), system_clock().read().wall_ns)) {
+    d.remaining = remaining_of(run, facts, d.findings);
+  }
   d.previous = compare_with_previous(state_->readers.front()->folder(), d);
   d.verdict_text = verdict_text(d);
   return d;
 }
 
-Result<AnalysisDocument> analyze_run(const RunFolder& folder, const RuleSettings& settings) {
-  HOTLAP_TRY_ASSIGN(LiveAnalysis analysis, LiveAnalysis::open(folder, settings));
+Result<AnalysisDocument> analyze_run(const RunFolder& folder, const RuleSettings& settings, bool has_sql_rules) {
+  HOTLAP_TRY_ASSIGN(LiveAnalysis analysis, LiveAnalysis::open(folder, settings, has_sql_rules));
   HOTLAP_TRY(analysis.refresh());
   analysis.finish();
   return analysis.document();

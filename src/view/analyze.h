@@ -20,9 +20,11 @@ inline constexpr std::int64_t kTraceStepsToJudge = 3;
 // Follows one run. Keeps its place in every recording: a refresh costs what was recorded since.
 class LiveAnalysis {
  public:
-  static Result<LiveAnalysis> open(RunFolder folder, RuleSettings settings = {});
+  // `has_sql_rules`: the user's own rules run, too (view/sql_rules.h).
+  static Result<LiveAnalysis> open(RunFolder folder, RuleSettings settings = {}, bool has_sql_rules = true);
   // Several folders that together are one run (nodes that recorded apart); the first one names it. Not empty.
-  static Result<LiveAnalysis> open(std::vector<RunFolder> folders, RuleSettings settings = {});
+  static Result<LiveAnalysis> open(std::vector<RunFolder> folders, RuleSettings settings = {},
+                                   bool has_sql_rules = true);
   LiveAnalysis(LiveAnalysis&&) noexcept;
   LiveAnalysis& operator=(LiveAnalysis&&) noexcept;
   ~LiveAnalysis();
@@ -34,6 +36,8 @@ class LiveAnalysis {
   // The answer as it is now, with the comparison to the previous run of the same script.
   AnalysisDocument document() const;
   const RunInfo& info() const;
+  // What the answer is made of, as it is now.
+  FactTable facts() const;
   // Typical steps seen so far, of the main process: when a first verdict is due.
   std::int64_t steps_seen() const;
 
@@ -43,7 +47,8 @@ class LiveAnalysis {
   std::unique_ptr<State> state_;
 };
 
-Result<AnalysisDocument> analyze_run(const RunFolder& folder, const RuleSettings& settings = {});
+Result<AnalysisDocument> analyze_run(const RunFolder& folder, const RuleSettings& settings = {},
+                                     bool has_sql_rules = true);
 
 // verdict.txt and verdict.json of the run's folder.
 Result<void> write_verdict(const RunFolder& folder, const AnalysisDocument& document);

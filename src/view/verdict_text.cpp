@@ -241,7 +241,13 @@ std::vector<std::string> footer_lines(const AnalysisDocument& d) {
   if (!d.price && d.cpu_hours && d.verdict == VerdictKind::kFinding && *d.cpu_hours >= 0.01) {
     add(format("so far {} CPU-hours; with --price USD/H or --instance TYPE: in money", figure(*d.cpu_hours)));
   }
-  for (const std::string& problem : d.problems) add("not readable: " + problem);
+  if (d.remaining) {
+    for (const std::string& text : remaining_lines(*d.remaining, d.price)) add(text);
+  }
+  // A rule of the user's that did not run is no recording that could not be read.
+  for (const std::string& problem : d.problems) {
+    add((problem.starts_with("rule ") ? "" : "not readable: ") + problem);
+  }
   for (const Loss& loss : d.losses) {
     add(format("lost: {} {} ({})", shown_count(loss.count), loss.counter, loss.help));
   }

@@ -37,9 +37,26 @@ for epoch in range(3):
     assert ring.closed == 1
     assert '"batch_size": 8' in ring.infos()["loader.1"]
     assert '"initialised": false' in ring.infos()["accelerator"]
+    assert '"autocast": null' in ring.infos()["precision"]
+    assert '"parameters": "torch.float32"' in ring.infos()["precision"]
     own = sorted(h["duration"] for h in ring.spans(w.HOOK))
     assert own and own[len(own) // 2] < 2_000_000  # CPU time, so also on a busy machine
     assert len(ring.spans(w.WORKER_BATCH)) == 24  # no workers: the batch is made in next()
+
+
+def test_the_precision_is_that_of_the_training_forward(tmp_path):
+    ring = Program(tmp_path, LOOP + """
+with torch.no_grad():
+    model.eval()(torch.zeros(1, 8))
+model.train()
+for x, y in loader:
+    optimizer.zero_grad()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = loss_of(model(x), y)
+    loss.backward()
+    optimizer.step()
+""").run().main()
+    assert '"autocast": "torch.bfloat16"' in ring.infos()["precision"]
 
 
 @pytest.mark.parametrize("batches,every,expected", [(8, 4, 2), (8, 3, 3), (8, 1, 8)])

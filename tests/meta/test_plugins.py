@@ -11,6 +11,7 @@ KINDS = {  # folder below src -> (type of the spec, prefix of its symbol, field 
     "analysis/plugins": ("AnalyzerSpec", "analyzer", "id"),
     "rules/plugins": ("RuleSpec", "rule", "id"),
     "report/plugins": ("ExporterSpec", "exporter", "name"),
+    "query/plugins": ("TableSpec", "table", "name"),
     "cli/commands": ("CommandSpec", "command", "name"),
 }
 

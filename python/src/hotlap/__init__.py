@@ -6,6 +6,13 @@
     hotlap.count("loss", value)      # a figure over time
     hotlap.attach()                  # in a notebook that imported torch before hotlap
 
+And reading what was recorded, from any Python that can start the program `hotlap`:
+
+    run = hotlap.open("last")        # an id, a name, a path
+    run.steps()["ms"]                # NumPy arrays where NumPy is installed
+    run.samples("cpu.busy.seconds")
+    run.sql("SELECT …")              # docs/reference/sql.md
+
 Steps, data loading, forward, backward and optimizer of PyTorch are seen without any of this.
 """
 from __future__ import annotations
@@ -17,11 +24,12 @@ if TYPE_CHECKING:  # nothing is imported for it at run time
     from types import TracebackType
     from typing import Any, Callable, TypeVar
 
+    from hotlap._reader import Run
 
     Function = TypeVar("Function", bound=Callable[..., Any])
 
 __version__ = "0.1.0"
-__all__ = ["attach", "count", "recorded", "span", "step"]
+__all__ = ["attach", "count", "open", "recorded", "span", "step"]
 
 _parts: Any = None  # (recorder, core) once asked for; False: not recorded
 
@@ -134,3 +142,21 @@ def attach() -> bool:
         return bool(_hook.attach())
     except Exception:
         return False
+
+
+def open(run: str | _os.PathLike[str] = "last", timeout_s: float | None = None) -> Run:  # noqa: A001  hotlap.open, as gzip.open
+    """A recorded run, to be read: .sql(…) .samples(…) .spans(…) .steps() .findings() .answer().
+
+    `run`: id, start of an id, name, path, or "last". Raises hotlap.Error when there is none.
+    """
+    from hotlap import _reader
+
+    return _reader.open_run(run, timeout_s)
+
+
+def __getattr__(name: str) -> Any:  # imported when it is asked for: a job that is recorded never does
+    if name == "Error":
+        from hotlap import _reader
+
+        return _reader.Error
+    raise AttributeError("module 'hotlap' has no attribute %r" % name)

@@ -1,38 +1,57 @@
-// Two runs beside each other: did the change help, by how much, and as predicted?
+// Two runs beside each other, or two groups of runs: did the change help, by how much, and as predicted?
 #include <array>
 #include <ostream>
 
 #include "base/format.h"
-#include "base/json_writer.h"
+#include "base/text.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/shown.h"
+#include "cost/price.h"
 #include "store/run_folder.h"
-#include "view/analyze.h"
-#include "view/previous_run.h"
-#include "view/verdict_text.h"
+#include "view/comparison.h"
 
 namespace hotlap {
 namespace {
 
-constexpr std::array kFlags{FlagSpec{.name = "--json", .help = "as JSON"}};
+constexpr std::array kFlags{
+    FlagSpec{.name = "--format",
+             .type = FlagType::kText,
+             .placeholder = "FORMAT",
+             .help = "text (the default), md, junit or json"},
+    FlagSpec{.name = "--json", .help = "as --format json (docs/reference/json.md)"},
+    FlagSpec{
+        .name = "--fail-on",
+        .type = FlagType::kText,
+        .placeholder = "CONDITION",
+        .help = "exit 3 when it holds: 'step_ms>+5%', 'samples_per_s<-2%', 'gpu_busy_pct<90'; several with commas"},
+    FlagSpec{.name = "--price",
+             .type = FlagType::kNumber,
+             .placeholder = "USD/H",
+             .help = "what a machine costs per hour, for both sides; default: what each run was recorded with",
+             .min = 1e-4,
+             .max = 1e5},
+    kConfigFlag};
 constexpr std::array kPositionals{
     PositionalSpec{.name = "BEFORE",
-                   .help = "id, start of an id, name or path; without both: the last two of one script"},
-    PositionalSpec{.name = "AFTER", .help = "the same"},
+                   .help = "id, start of an id, name or path; several with commas between them; without both: the last "
+                           "two of one script",
+                   .names_runs = true},
+    PositionalSpec{.name = "AFTER", .help = "the same", .names_runs = true},
 };
 
-struct Pair {
-  RunFolder before;
-  RunFolder after;
+struct Sides {
+  std::vector<RunFolder> before;
+  std::vector<RunFolder> after;
 };
 
-Result<Pair> last_two(const std::filesystem::path& home) {
+Result<Sides> last_two(const std::filesystem::path& home) {
   const std::vector<RunFolder> runs = RunFolder::list(home, nullptr);
   for (const RunFolder& after : runs) {
     for (const RunFolder& before : runs) {
       if (before.info().id < after.info().id && !after.info().script.empty() &&
           before.info().script == after.info().script) {
-        return Pair{before, after};
+        return Sides{{before}, {after}};
       }
     }
   }
@@ -41,52 +60,87 @@ Result<Pair> last_two(const std::filesystem::path& home) {
       format("no script was recorded twice ({} runs); name two runs: hotlap compare BEFORE AFTER", runs.size())};
 }
 
-Result<Pair> chosen(const Args& args, const std::filesystem::path& home) {
+// "A1,A2". A path with a comma in it is one run.
+Result<std::vector<RunFolder>> side_of(const std::filesystem::path& home, const std::string& text) {
+  std::vector<RunFolder> side;
+  std::error_code ignored;
+  if (std::filesystem::exists(text, ignored)) {
+    HOTLAP_TRY_ASSIGN(RunFolder folder, RunFolder::find(home, text));
+    side.push_back(std::move(folder));
+    return side;
+  }
+  for (const std::string_view one : split(text, ',')) {
+    if (trim(one).empty()) {
+      return Error{ErrorCode::kInvalidInput, format("'{}': a run is missing at a comma", one_line(text))};
+    }
+    HOTLAP_TRY_ASSIGN(RunFolder folder, RunFolder::find(home, trim(one)));
+    for (const RunFolder& known : side) {
+      if (known.path() == folder.path()) {
+        return Error{ErrorCode::kInvalidInput, format("run {} is named twice on one side", folder.info().id)};
+      }
+    }
+    side.push_back(std::move(folder));
+  }
+  return side;
+}
+
+Result<Sides> chosen(const Args& args, const std::filesystem::path& home) {
   const auto& before = args.positional("BEFORE");
   const auto& after = args.positional("AFTER");
   if (before.empty()) return last_two(home);
   if (after.empty())
     return Error{ErrorCode::kInvalidInput, "compare takes two runs, or none for the last two of one script"};
-  HOTLAP_TRY_ASSIGN(RunFolder first, RunFolder::find(home, before.front()));
-  HOTLAP_TRY_ASSIGN(RunFolder second, RunFolder::find(home, after.front()));
-  return Pair{std::move(first), std::move(second)};
+  Sides sides;
+  HOTLAP_TRY_ASSIGN(sides.before, side_of(home, before.front()));
+  HOTLAP_TRY_ASSIGN(sides.after, side_of(home, after.front()));
+  return sides;
 }
 
-std::string interval(const StepsOfRun& run) { return format("{:.1f} +/- {:.1f} ms", run.mean_ms, run.half_width_ms); }
+Result<ComparisonFormat> format_of(const Args& args) {
+  const std::string name = args.text("--format").value_or(args.has("--json") ? "json" : "text");
+  if (name == "text") return ComparisonFormat::kText;
+  if (name == "md") return ComparisonFormat::kMarkdown;
+  if (name == "junit") return ComparisonFormat::kJunit;
+  if (name == "json") return ComparisonFormat::kJson;
+  return Error{ErrorCode::kInvalidInput, format("no format {}; there are: text, md, junit, json", one_line(name))};
+}
 
-void print_json(const PreviousRun& change, const StepsOfRun& before, const StepsOfRun& after, std::ostream& out) {
-  JsonWriter w(JsonWriter::Style::kPretty);
-  w.begin_object().field("schema", 1);
-  for (const auto& [name, run] : {std::pair{"before", &before}, std::pair{"after", &after}}) {
-    w.key(name).begin_object().field("id", std::string_view(run->id)).field("name", std::string_view(run->name));
-    w.field("steps", run->count).field("step_ms", run->mean_ms).field("half_width_ms", run->half_width_ms);
-    w.field("samples_per_step", run->samples_per_step).field("loader_workers", run->workers).end_object();
+Result<std::vector<RunFigures>> figures_of(const std::vector<RunFolder>& side, const RuleSettings& settings,
+                                           const std::optional<Price>& price) {
+  std::vector<RunFigures> out;
+  for (const RunFolder& folder : side) {
+    HOTLAP_TRY_ASSIGN(RunFigures figures, read_run_figures(folder, settings, price));
+    out.push_back(std::move(figures));
   }
-  w.field("change_pct", change.change_pct).field("change_pct_low", change.change_pct_low);
-  w.field("change_pct_high", change.change_pct_high).field("word", std::string_view(change.word));
-  w.field("predicted_ms_low", change.predicted_ms_low)
-      .field("predicted_ms_high", change.predicted_ms_high)
-      .end_object();
-  out << w.take() << '\n';
+  return out;
 }
 
 Result<int> run(const Args& args, Streams& streams) {
-  HOTLAP_TRY_ASSIGN(const std::filesystem::path home, hotlap_home());
-  HOTLAP_TRY_ASSIGN(const Pair pair, chosen(args, home));
-  HOTLAP_TRY_ASSIGN(const AnalysisDocument before, analyze_run(pair.before));
-  HOTLAP_TRY_ASSIGN(const AnalysisDocument after, analyze_run(pair.after));
-  const StepsOfRun before_steps = steps_of(before);
-  const StepsOfRun after_steps = steps_of(after);
-  HOTLAP_TRY_ASSIGN(const PreviousRun change, compare_runs(before_steps, after_steps));
-  if (args.has("--json")) {
-    print_json(change, before_steps, after_steps, streams.out);
-    return int{kExitSuccess};
+  HOTLAP_TRY_ASSIGN(const ComparisonFormat format_wanted, format_of(args));
+  std::vector<FailCondition> conditions;
+  if (const auto text = args.text("--fail-on")) {
+    HOTLAP_TRY_ASSIGN(conditions, parse_fail_on(*text));
   }
-  streams.out << format("before  {}  {}  step {} ({} steps)\n", one_line(before.run_id), one_line(before.run_name),
-                        interval(before_steps), before_steps.count)
-              << format("after   {}  {}  step {} ({} steps)\n", one_line(after.run_id), one_line(after.run_name),
-                        interval(after_steps), after_steps.count)
-              << change_words(change, after_steps.mean_ms) << '\n';
+  std::optional<Price> price;
+  if (const auto usd_per_hour = args.number("--price")) {
+    HOTLAP_TRY_ASSIGN(price, price_per_hour(*usd_per_hour));
+  }
+  HOTLAP_TRY_ASSIGN(const Config config, config_of(args));
+  const RuleSettings settings = rule_settings(config);
+  HOTLAP_TRY_ASSIGN(const std::filesystem::path home, hotlap_home());
+  HOTLAP_TRY_ASSIGN(const Sides sides, chosen(args, home));
+  HOTLAP_TRY_ASSIGN(const std::vector<RunFigures> before, figures_of(sides.before, settings, price));
+  HOTLAP_TRY_ASSIGN(const std::vector<RunFigures> after, figures_of(sides.after, settings, price));
+  const Comparison comparison = compare_sides(before, after, conditions);
+  const bool is_for_programs = format_wanted == ComparisonFormat::kJson || format_wanted == ComparisonFormat::kJunit;
+  // A program reads the reason where it reads the figures; a person gets one line.
+  if (comparison.refusal.empty() || is_for_programs) streams.out << format_comparison(comparison, format_wanted);
+  if (!comparison.refusal.empty()) return Error{ErrorCode::kUnsupported, comparison.refusal};
+  if (comparison.fails()) return int{kExitFailOn};
+  // A gate that cannot be checked does not open by itself.
+  if (const std::string unchecked = comparison.unchecked(); !unchecked.empty()) {
+    return Error{ErrorCode::kNotFound, "--fail-on " + unchecked};
+  }
   return int{kExitSuccess};
 }
 
@@ -94,9 +148,13 @@ Result<int> run(const Args& args, Streams& streams) {
 
 extern constinit const CommandSpec command_compare{
     .name = "compare",
-    .summary = "Compare two runs: step times with intervals, predicted against reached.",
-    .example = "hotlap compare",
-    .help = "Without runs: the last two of the same script. Refuses where step times do not mean the same.",
+    .summary = "Compare two runs: step time, throughput, waiting, memory, energy and cost, with intervals.",
+    .example = "hotlap compare --fail-on 'step_ms>+5%'",
+    .help =
+        "Without runs: the last two of the same script. Several runs on a side (A1,A2 B1,B2) give intervals between "
+        "runs; one gives those within it, never finer than 2 %. Settings that differ are found and listed. Refuses, "
+        "and "
+        "says why, where the runs cannot be compared. How to read it: docs/guide/compare.md.",
     .flags = kFlags,
     .positionals = kPositionals,
     .run = run};

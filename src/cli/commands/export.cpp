@@ -4,17 +4,15 @@
 #include <filesystem>
 #include <ostream>
 
-#include "base/descriptor_stream.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/exported.h"
 #include "cli/options.h"
 #include "cli/shown.h"
 #include "report/registry.h"
 #include "store/home.h"
 #include "store/run_folder.h"
-#include "store/run_reader.h"
-#include "view/analyze.h"
 
 namespace hotlap {
 namespace {
@@ -27,7 +25,9 @@ constexpr std::array kFlags{
     FlagSpec{.name = "-f,--format",
              .type = FlagType::kText,
              .placeholder = "FORMAT",
-             .help = "json, csv or hotlap; default: what the ending of the output's name says"},
+             .help =
+                 "chrome, csv, folded, ipynb, json, md, npz, openmetrics or hotlap; default: what the ending of the "
+                 "output's name says"},
     FlagSpec{
         .name = "-o,--output",
         .type = FlagType::kText,
@@ -40,25 +40,28 @@ constexpr std::array kPositionals{
         .name = "RUN", .help = "id, start of an id, name, path or last", .is_required = true, .names_runs = true},
 };
 
+// "chrome, csv …", with the copy of the run first.
+std::string known_formats() {
+  std::string known(kCopy);
+  for (const ExporterSpec* spec : all_exporters()) known += ", " + std::string(spec->name);
+  return known;
+}
+
 Error unknown_format(std::string_view typed) {
   std::vector<std::string_view> names{kCopy};
   for (const ExporterSpec* spec : all_exporters()) names.push_back(spec->name);
-  std::string known;
-  for (const std::string_view name : names) known += (known.empty() ? "" : ", ") + std::string(name);
   const std::string_view nearest = nearest_text(typed, names);
   return {ErrorCode::kInvalidInput,
           format("no format {}; {}there are: {}", one_line(typed),
-                 nearest.empty() ? std::string() : format("did you mean {}? ", nearest), known)};
+                 nearest.empty() ? std::string() : format("did you mean {}? ", nearest), known_formats())};
 }
 
 Result<std::string> wanted_format(const Args& args) {
   if (const auto named = args.text("--format")) return *named;
-  const std::string ending = fs::path(args.text("--output").value_or("")).extension().string();
-  if (ending == ".hotlap") return std::string(kCopy);
-  for (const ExporterSpec* spec : all_exporters()) {
-    if (!ending.empty() && ending == spec->extension) return std::string(spec->name);
-  }
-  return Error{ErrorCode::kInvalidInput, "say which format: --format json, csv or hotlap"};
+  const std::string output = args.text("--output").value_or("");
+  if (output.ends_with(".hotlap")) return std::string(kCopy);
+  if (const ExporterSpec* spec = exporter_for(output)) return std::string(spec->name);
+  return Error{ErrorCode::kInvalidInput, format("say which format: --format {}", known_formats())};
 }
 
 // Self-contained copies of every recording, those of a live run as of now: one file, or a run folder of its own.
@@ -105,19 +108,7 @@ Result<int> run(const Args& args, Streams& streams) {
   }
 
   HOTLAP_TRY_ASSIGN(const Config config, config_of(args));
-  HOTLAP_TRY_ASSIGN(RunReader reader, RunReader::open(folder));
-  HOTLAP_TRY_ASSIGN(const AnalysisDocument analysis, analyze_run(folder, rule_settings(config)));
-  const ReportView view{.run = reader, .analysis = analysis};
-  if (!output) {
-    HOTLAP_TRY((*spec)->write(view, streams.out));
-  } else {
-    HOTLAP_TRY_ASSIGN(NewFile file, NewFile::create(*output));
-    HOTLAP_TRY((*spec)->write(view, file.stream()));
-    HOTLAP_TRY(file.finish());
-  }
-  // What could be read was exported; what could not is said, and the code tells.
-  for (const Error& problem : reader.problems()) streams.err << "hotlap export: " << one_line(problem.message) << '\n';
-  return int{reader.problems().empty() ? kExitSuccess : kExitFailed};
+  return write_exported(**spec, folder, rule_settings(config), output, streams);
 }
 
 }  // namespace
@@ -127,8 +118,10 @@ extern constinit const CommandSpec command_export{
     .summary = "Write a run in another form, or a copy of it that can be taken elsewhere.",
     .example = "hotlap export last -o run.csv",
     .help =
-        "csv has every sample, json the analysis and what was recorded, hotlap is a copy: of a run that is still "
-        "going on, too, as of now. A copy is read by its path: hotlap show ./copy.hotlap.",
+        "csv, npz and openmetrics have every sample, chrome spans and series for Perfetto, folded is for flame graphs, "
+        "json, md and ipynb are the answer, hotlap is a copy: of a run that is still going on, too, as of now. A copy "
+        "is "
+        "read by its path: hotlap show ./copy.hotlap. What is in each: docs/reference/export.md.",
     .flags = kFlags,
     .positionals = kPositionals,
     .run = run};

@@ -15,6 +15,12 @@ constexpr std::array kFlags{
     kNameFlag,
     kIntervalFlag,
     kPriceFlag,
+    FlagSpec{.name = "--steps",
+             .type = FlagType::kInteger,
+             .placeholder = "N",
+             .help = "training steps of the whole job, for the time and money that are left",
+             .min = 1,
+             .max = 1e12},
     kInstanceFlag,
     FlagSpec{
         .name = "--grace",
@@ -49,6 +55,7 @@ Result<int> run(const Args& args, Streams&) {
     options.watcher_words = {"--config", std::filesystem::absolute(*file, unknown).string()};
   }
   options.run_id = args.text("--run-id");
+  options.steps_total = args.integer("--steps");
   options.grace_ns = args.duration_ns("--grace");
   options.download = args.text("--download");
   options.upload = args.text("--upload");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <ostream>
+#include <sstream>
 
 #include "base/clock.h"
 #include "base/format.h"
@@ -12,7 +13,9 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/shown.h"
+#include "report/registry.h"
 #include "store/run_folder.h"
+#include "store/run_reader.h"
 #include "view/analyze.h"
 #include "view/verdict_text.h"
 
@@ -46,6 +49,17 @@ std::string full_text(const AnalysisDocument& document) {
   return text;
 }
 
+// The answer as a page, beside verdict.txt and verdict.json. What cannot be written costs the page, not the verdict.
+void write_page(const RunFolder& folder, const AnalysisDocument& document) {
+  for (const ExporterSpec* spec : all_exporters()) {
+    if (spec->name != "md") continue;
+    Result<RunReader> reader = RunReader::open(folder);
+    std::ostringstream page;
+    if (!reader.ok() || !spec->write({.run = *reader, .analysis = document}, page).ok()) return;
+    (void)folder.write_text("report.md", page.str()).ok();
+  }
+}
+
 class LiveWatch {
  public:
   LiveWatch(LiveAnalysis analysis, RunFolder folder, Streams& streams)
@@ -73,6 +87,7 @@ class LiveWatch {
     if (must_write) {
       // A full disk or a deleted folder costs the files, not the verdict.
       (void)write_verdict(folder_, document).ok();
+      write_page(folder_, document);
       write_at_ns_ = since_start_ns + kWriteEveryNs;
     }
     const std::string identity = verdict_identity(document);
@@ -104,6 +119,7 @@ Result<int> say_final(const RunFolder& folder, const RuleSettings& settings, Str
     return int{kExitFailed};
   }
   const Result<void> written = write_verdict(folder, *document);
+  write_page(folder, *document);
   say(full_text(*document), streams);
   if (!written.ok()) say(format("the verdict is not kept: {}", written.error().message), streams);
   say(format("recorded as {}; again: hotlap why", folder.info().id), streams);

@@ -25,6 +25,7 @@ extern constinit const ExporterSpec exporter_json{.name = "json",
                                                   .summary = "the analysis and what was recorded, without the samples",
                                                   .media_type = "application/json",
                                                   .extension = ".json",
+                                                  .is_report = true,
                                                   .write = write};
 
 }  // namespace hotlap

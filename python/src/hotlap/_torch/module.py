@@ -56,6 +56,8 @@ class Roots:
         self.calls = 0
         self.searching = False
         self.for_good = False
+        self.torch = torch
+        self.told_precision = False
         self.search = self.make_search()
 
     # ---- the search ----
@@ -107,6 +109,20 @@ class Roots:
         except Exception:
             self.recorder.failed()
 
+    def tell_precision(self, module):
+        """Once, while the first root that trains is called: the types of its parameters and of the autocast around it."""
+        try:
+            parameter = next(module.parameters(), None)
+            if not module.training or parameter is None:
+                return
+            self.told_precision = True
+            matmul = getattr(self.torch, "get_float32_matmul_precision", None)
+            self.recorder.info("precision", {"parameters": str(parameter.dtype),
+                                             "autocast": autocast_of(self.torch, parameter.device.type),
+                                             "float32_matmul": matmul() if matmul is not None else None})
+        except Exception:
+            self.recorder.failed()
+
     # ---- the watch ----
 
     def watch(self, cls):
@@ -126,6 +142,7 @@ class Roots:
         core = self.core
         events = core.events if events is None else events
         append = events.append
+        roots = self
         is_compiling, is_grad_enabled, capturing = self.is_compiling, self.is_grad_enabled, self.capturing
         parameters = []  # [PARAMETERS or 0], as the first instance has it
 
@@ -162,6 +179,8 @@ class Roots:
             end = now()
             if not parameters:
                 parameters.append(has_parameters(self))
+                if not roots.told_precision:
+                    roots.tell_precision(self)
             bits = parameters[0]
             if self.training:
                 bits += TRAINING
@@ -196,6 +215,16 @@ def probe_of(roots):
         nowhere.clear()
 
     return probe
+
+
+def autocast_of(torch, device):
+    """The type that autocast works in on this kind of device, as text; None: it is off. Without a call that warns."""
+    dtype_of = getattr(torch, "get_autocast_dtype", None)
+    if dtype_of is not None:
+        return str(dtype_of(device)) if torch.is_autocast_enabled(device) else None
+    if device == "cpu":
+        return str(torch.get_autocast_cpu_dtype()) if torch.is_autocast_cpu_enabled() else None
+    return str(torch.get_autocast_gpu_dtype()) if torch.is_autocast_enabled() else None
 
 
 class Nothing:
