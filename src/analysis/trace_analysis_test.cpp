@@ -138,8 +138,11 @@ TEST(TracePhases, WithoutMarksStepsAreInferredWithinTwoPercent) {
     for (std::size_t i = has_loader ? 0 : 1; i < 5; ++i) {
       EXPECT_TRUE(steps[i].is_inferred);
       EXPECT_NEAR(static_cast<double>(steps[i].duration_ns), 100.0 * kMs, 2.0 * kMs) << has_loader << i;
-      if (has_loader) expect_parts(steps[i]);
-      if (!has_loader) EXPECT_FALSE(steps[i].data_wait_ns.has_value());
+      if (has_loader) {
+        expect_parts(steps[i]);
+      } else {
+        EXPECT_FALSE(steps[i].data_wait_ns.has_value());
+      }
     }
   }
 }

@@ -42,7 +42,7 @@ struct RunInfo {
   std::optional<std::int32_t> exit_code;  // of the job
   std::optional<std::int32_t> exit_signal;
   std::int32_t job_pid = 0;
-  // With these the pid means one process for ever: numbers are used again, most of all after a new start of the machine.
+  // With these the pid means one process for ever: numbers are used again, most of all after a new start of a machine.
   std::optional<std::int64_t> job_start_ticks;  // /proc/PID/stat field 22
   std::string boot_id;                          // empty: not known
   std::int32_t attempt = 1;

@@ -72,7 +72,8 @@ class HookFiguresTest : public testing::Test {
   JobTree tree_{system_host(), system_clock(), {.root_pid = ::getpid()}};
   SeriesTable series_{1000};
   Batch out_;
-  HookRings rings_{fs::temp_directory_path() / format("hotlap-figures-test-{}", ::getpid()), ::geteuid(), tree_, series_};
+  HookRings rings_{fs::temp_directory_path() / format("hotlap-figures-test-{}", ::getpid()), ::geteuid(), tree_,
+                   series_};
   std::int64_t t_ns_ = 0;
 };
 

@@ -53,8 +53,8 @@ Result<void> write_run_id(const fs::path& path, std::string_view run_id) {
   return {};
 }
 
-// Whoever makes, joins or deletes a folder of `home` has its turn first: what it finds then stays as it is. Held until it
-// goes out of scope; never waited for without end.
+// Whoever makes, joins or deletes a folder of `home` has its turn first: what it finds then stays as it is. Held until
+// it goes out of scope; never waited for without end.
 class Turn {
  public:
   Turn(const fs::path& home, std::int64_t wait_ns) : fd_(::open(home.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
