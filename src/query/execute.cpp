@@ -132,6 +132,10 @@ class Query {
     statement_.reset(raw);
     if (code != SQLITE_OK) return error(code);
     if (!statement_) return Error{ErrorCode::kInvalidInput, "the query is empty: SELECT … FROM …"};
+    // The authorizer is not asked of a statement that finds nothing to do.
+    if (sqlite3_column_count(statement_.get()) == 0) {
+      return Error{ErrorCode::kInvalidInput, "only SELECT is answered"};
+    }
     // What follows must be nothing but blanks and comments, which SQLite takes for no statement.
     sqlite3_stmt* second = nullptr;
     const int second_code = sqlite3_prepare_v3(database_.get(), rest, -1, 0, &second, nullptr);

@@ -155,7 +155,7 @@ TEST_F(QueryTest, SpansStepsAndTheRest) {
   EXPECT_THAT(ask("SELECT kind, count(*) FROM span GROUP BY kind ORDER BY kind"),
               ElementsAre("data_wait|8", "step|8", "user|2"));
   EXPECT_THAT(ask("SELECT count(*), count(DISTINCT node) FROM span WHERE start_ns >= 101000000000"),
-              ElementsAre("7|2"));
+              ElementsAre("15|2"));
   EXPECT_THAT(ask("SELECT step, rank, ms, data_wait_ms, forward_ms, samples FROM step WHERE node = 'n1' AND step < 2"),
               ElementsAre("0|3|900|250|NULL|32", "1|3|900|250|NULL|32"));
   EXPECT_THAT(ask("SELECT name, status, nodes, recordings, exit_code FROM run"), ElementsAre("toy|finished|2|2|NULL"));
@@ -252,7 +252,7 @@ TEST_F(QueryTest, WhatDoesNotEndIsEnded) {
 TEST_F(QueryTest, DeepAndHugeTextsAreRefused) {
   EXPECT_NE(error_of("SELECT " + std::string(5'000, '(') + "1" + std::string(5'000, ')')).message, "answered");
   EXPECT_NE(error_of("SELECT zeroblob(1000000000)").message, "answered");
-  EXPECT_NE(error_of("SELECT printf('%1000000000d', 1)").message, "answered");
+  EXPECT_THAT(ask("SELECT printf('%1000000000d', 1)"), ElementsAre("NULL"));  // too long to be made
 }
 
 // The answer's way through a pipe, with a shell in the place of the query's process.

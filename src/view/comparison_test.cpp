@@ -18,7 +18,7 @@ std::vector<Measured> one(double value, std::optional<double> half = std::nullop
 TEST(ChangeOf, WithinRunsTheErrorsAddAndNeverGoBelowTheFloor) {
   const auto narrow = change_of(one(200, 0.1), one(100, 0.1), ChangeScale::kPercent);
   ASSERT_TRUE(narrow);
-  EXPECT_DOUBLE_EQ(narrow->change, -50);
+  EXPECT_NEAR(narrow->change, -50, 1e-9);
   EXPECT_NEAR(narrow->high - narrow->low, 2 * kFloorPct, 1e-9);
   EXPECT_FALSE(narrow->is_between_runs);
   const auto wide = change_of(one(100, 6), one(100, 8), ChangeScale::kPercent);

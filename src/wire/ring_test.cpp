@@ -83,7 +83,7 @@ TEST_F(Ring, EveryRecordArrivesAsItWasWritten) {
             "name id=1 text=caf\xC3\xA9\n\n"
             "span kind=18 flags=1 start=5 duration=6 thread=8 name=1 step=2 a=3 b=-1\n"
             "info t=9 key=torch json={\"version\":\"2.9\"}\n"
-            "count name=1 t=10 value=2.500000 step=3\n"
+            "count name=1 flags=0 t=10 value=2.500000 step=3\n"
             "phase t=11 phase=3 step=-1\n"
             "process t=12 role=2 rank=3 local_rank=1 world_size=4 worker=-1 attempt=0 pid=99 parent=0\n"
             "end t=13 reason=0\n");

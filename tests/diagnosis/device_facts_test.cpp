@@ -63,7 +63,7 @@ TEST(DeviceFacts, MemoryTimesAndTransfersOfOneDevice) {
   EXPECT_EQ(memory->number("retries"), 4);
   EXPECT_EQ(memory->number("total_bytes"), 85520809984.0);
   EXPECT_FALSE(memory->number("ooms")) << "nobody said: missing, not 0";
-  const Fact* time = facts.find("device.time");
+  const Fact* time = facts.find("device.parts");
   ASSERT_NE(time, nullptr);
   EXPECT_EQ(time->number("forward_ms"), 11);
   EXPECT_EQ(time->number("backward_ms"), 21);
@@ -79,7 +79,7 @@ TEST(DeviceFacts, AJobWithoutADeviceHasNone) {
   FakeJob{.steps = 100}.record(recording);
   const FactTable facts = analyze({&recording});
   for (const char* kind :
-       {"device.memory", "device.time", "device.transfer", "job.model", "job.settings", "compute.efficiency"}) {
+       {"device.memory", "device.parts", "device.transfer", "job.model", "job.settings", "compute.efficiency"}) {
     EXPECT_EQ(facts.find(kind), nullptr) << kind;
   }
 }

@@ -32,7 +32,7 @@ constexpr std::array kTransferFields{
 };
 constexpr std::array kSchemas{
     FactSchema{"device.memory", "memory of the framework's allocator on one device", kMemoryFields},
-    FactSchema{"device.time", "time on the GPU of the parts of a step, by events", kTimeFields},
+    FactSchema{"device.parts", "time on the GPU of the parts of a step, by events", kTimeFields},
     FactSchema{"device.transfer", "copies from the host to one device", kTransferFields},
 };
 constexpr std::array<std::string_view, 3> kMetrics{"allocator.", "gpu_time.", "transfer."};
@@ -94,7 +94,7 @@ class DeviceAnalyzer final : public Analyzer {
       out.add(std::move(memory));
     }
 
-    Fact time = fact_of("device.time", instance);
+    Fact time = fact_of("device.parts", instance);
     time.set("forward_ms", settled_mean_of(sums("gpu_time.forward.ms")));
     time.set("backward_ms", settled_mean_of(sums("gpu_time.backward.ms")));
     time.set("optimizer_ms", settled_mean_of(sums("gpu_time.optimizer.ms")));

@@ -51,9 +51,8 @@ constexpr std::array kHealthFields{
     FactField{"rows_failed", "1", "1: a row of memory could not be replaced"},
     FactField{"recovery_action", "1", "what the driver asks for: 0 nothing, 1 reset, 2 reboot, 3 and 4 drain"},
 };
-constexpr std::array kSchemas{
-    FactSchema{"gpu.limits", "what limits one GPU", kLimitFields},
-    FactSchema{"gpu.health", "failures of one GPU", kHealthFields}};
+constexpr std::array kSchemas{FactSchema{"gpu.limits", "what limits one GPU", kLimitFields},
+                              FactSchema{"gpu.health", "failures of one GPU", kHealthFields}};
 constexpr std::array<std::string_view, 31> kMetrics{
     "gpu.power.watts",
     "gpu.power.limit.watts",

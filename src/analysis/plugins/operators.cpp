@@ -62,6 +62,7 @@ class OperatorsAnalyzer final : public Analyzer {
         case SpanKind::kRuntime:
           if (span.value_b >= 0) call_operator_.put(span.value_a, span.value_b);
           break;
+        case SpanKind::kOperator: has_operators_ = true; [[fallthrough]];
         default: on_operator(span); break;
       }
     }
@@ -72,9 +73,11 @@ class OperatorsAnalyzer final : public Analyzer {
     NamedRows<Row> closed = that.rows_;
     that.close(closed);
     rows_.merge(closed);
+    has_operators_ |= that.has_operators_;
   }
 
   void snapshot(FactTable& out) const override {
+    if (!has_operators_) return;  // the hook's waits and optimizer steps alone are no look inside the step
     NamedRows<Row> closed = rows_;
     close(closed);
     Row sum;
@@ -142,6 +145,7 @@ class OperatorsAnalyzer final : public Analyzer {
   }
 
   NamedRows<Row> rows_;
+  bool has_operators_ = false;
   std::map<std::pair<std::uint32_t, std::uint32_t>, NestingStack> threads_;
   RecentById<std::uint32_t> operator_name_;
   RecentById<std::int64_t> call_operator_;  // operator of a call, by correlation
