@@ -129,20 +129,20 @@ void SqlRules::ask(const fs::path& run, std::span<RecordingReader* const> record
 void SqlRules::add_to(RulesOutcome& outcome) const {
   double left = 100;
   for (const Finding& finding : outcome.findings) {
-    if (finding.explained_by.empty()) left -= finding.lost_pct.value_or(0);
+    const bool is_of_steps = finding.lost_of == LostOf::kSteps;
+    if (finding.explained_by.empty() && is_of_steps) left -= finding.lost_pct.value_or(0);
   }
   for (Finding finding : findings_) {
     if (finding.lost_pct) {
       finding.lost_pct = std::clamp(left, 0.0, *finding.lost_pct);
       left -= *finding.lost_pct;
     }
-    outcome.findings.push_back(std::move(finding));
+    // Before the first cause that loses less; the engine's own order stays.
+    const auto place = std::find_if(outcome.findings.begin(), outcome.findings.end(), [&](const Finding& other) {
+      return !other.explained_by.empty() || other.lost_pct.value_or(0) < finding.lost_pct.value_or(0);
+    });
+    outcome.findings.insert(place, std::move(finding));
   }
-  // As the engine orders them: causes first, the largest loss first.
-  std::stable_sort(outcome.findings.begin(), outcome.findings.end(), [](const Finding& a, const Finding& b) {
-    if (a.explained_by.empty() != b.explained_by.empty()) return a.explained_by.empty();
-    return a.lost_pct.value_or(0) > b.lost_pct.value_or(0);
-  });
   outcome.not_run.insert(outcome.not_run.end(), not_run_.begin(), not_run_.end());
   outcome.run += ran_;
 }

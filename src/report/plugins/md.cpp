@@ -93,7 +93,7 @@ void write_steps(const StepsDocument& steps, std::ostream& out) {
 void write_finding(const Finding& finding, const StepsDocument& steps, std::ostream& out) {
   out << format("\n### {}\n\n{}, {}, {}", markdown_text(finding.cause), markdown_text(finding.id()),
                 to_string(finding.severity), to_string(finding.certainty));
-  if (finding.lost_pct) out << format(", {} % of the step", figure(*finding.lost_pct));
+  if (finding.lost_pct) out << format(", {} % of the {}", figure(*finding.lost_pct), to_string(finding.lost_of));
   if (finding.lost_s) out << format(", {} so far", duration(*finding.lost_s));
   if (finding.money) out << format(" ({})", format_money(finding.money->amount, finding.money->currency));
   if (!finding.explained_by.empty()) out << format("; the same time as {}", markdown_text(finding.explained_by));
