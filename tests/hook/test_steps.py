@@ -353,7 +353,11 @@ for epoch in range(3):
 def test_two_loaders_in_one_step(tmp_path):
     ring = Program(tmp_path, LOOP + """
 for (x, y), (u, v) in zip(loader, DataLoader(data(), batch_size=4)):
-    say(update(model, optimizer, x), y) + loss_of(model(u, v))
+    optimizer.zero_grad()
+    loss = loss_of(model(x), y) + loss_of(model(u), v)
+    loss.backward()
+    optimizer.step()
+    say(loss)
 """).run().main()
     found = steps(ring)
     assert len(found) == 8

@@ -39,6 +39,15 @@ DISCOVERY_STEPS = 3
 OOMS_MAX, OOM_TEXT_MAX = 8, 1_000
 
 
+def said_already(error):
+    """One exception passes through several wrappers. The mark is on it: kept here it would keep the frames and their
+    tensors alive, and its id is soon another's."""
+    if getattr(error, "_hotlap_said", False):
+        return True
+    error._hotlap_said = True
+    return False
+
+
 class Core:
     def __init__(self, recorder):
         self.recorder = recorder
@@ -111,7 +120,7 @@ class Core:
         self.shadow = None if child else Shadow.from_environment()
         self.shed = 0
         self.gather_ns = 0      # a tick drains when the last one is so long ago
-        self.ooms_said, self.oom = 0, None
+        self.ooms_said = 0
         self.content = None     # (id, (samples, bytes, tokens)) of the batch that next() is just making
 
     def set_probe(self, probe):
@@ -160,9 +169,8 @@ class Core:
     def raised(self, error):
         """An exception that passes through a wrapper, or ended the program. Never raises."""
         try:
-            if type(error).__name__ == "OutOfMemoryError" and self.ooms_said < OOMS_MAX and id(error) != self.oom:
+            if type(error).__name__ == "OutOfMemoryError" and self.ooms_said < OOMS_MAX and not said_already(error):
                 self.ooms_said += 1
-                self.oom = id(error)  # not the exception: it keeps the frames and their tensors alive
                 self.recorder.info("oom", {"text": str(error)[:OOM_TEXT_MAX], "step": self.step_now()})
                 self.recorder.flush()  # what follows is often the end
         except Exception:

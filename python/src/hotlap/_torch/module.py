@@ -113,7 +113,7 @@ class Roots:
         """Once, while the first root that trains is called: the types of its parameters and of the autocast around it."""
         try:
             parameter = next(module.parameters(), None)
-            if not module.training or parameter is None:
+            if parameter is None:
                 return
             self.told_precision = True
             matmul = getattr(self.torch, "get_float32_matmul_precision", None)
@@ -179,8 +179,8 @@ class Roots:
             end = now()
             if not parameters:
                 parameters.append(has_parameters(self))
-                if not roots.told_precision:
-                    roots.tell_precision(self)
+            if not roots.told_precision and self.training:
+                roots.tell_precision(self)
             bits = parameters[0]
             if self.training:
                 bits += TRAINING
@@ -211,7 +211,9 @@ def probe_of(roots):
     nothing = Nothing()
 
     def probe():
+        sampler, roots.core.sampler = roots.core.sampler, None  # it takes what it meets for a model
         call(nothing)
+        roots.core.sampler = sampler
         nowhere.clear()
 
     return probe
