@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/format.h"
 #include "collect/collector.h"
 #include "collect/instances.h"
 #include "collect/sample.h"
@@ -66,6 +67,7 @@ Totals read_stats(std::string_view text) {
 
 struct LustreMount {
   KeptFile stats;
+  std::string label;  // empty: not shown now
   SeriesSet<kMetricCount> series;
   bool has_failed = false;  // and this was said
 };
@@ -89,8 +91,11 @@ class LustreCollector final : public Collector {
         if (!file.ok()) continue;
         mount.stats = std::move(file).value();
       }
-      // "scratch-ffff8888d1ab0000": the file system, and which of its mounts.
-      if (!mount.series.is_registered()) mount.series.register_at(out, kReadBytes, name.substr(0, name.rfind('-')));
+      if (mount.label.empty()) {
+        // "scratch-ffff8888d1ab0000": the file system, and which of its mounts.
+        mount.label = free_label(name.substr(0, name.rfind('-')));
+        mount.series.register_at(out, kReadBytes, mount.label);
+      }
       const Result<std::string_view> text = mount.stats.read();
       if (!text.ok()) {
         mount.stats = KeptFile{};
@@ -105,11 +110,20 @@ class LustreCollector final : public Collector {
       slot.entry.stats = KeptFile{};
       if (slot.entry.series.is_registered() && !std::exchange(slot.entry.has_failed, true))
         slot.entry.series.add_missing(out, MissingReason::kSourceLost);
+      slot.entry.label.clear();
     });
     return names_.empty() ? Outcome::kNoData : Outcome::kSampled;
   }
 
  private:
+  // A file system that is mounted more than once keeps its mounts apart: "scratch", "scratch #2".
+  std::string free_label(const std::string& wanted) {
+    std::string label = wanted;
+    const auto is_taken = [&](const auto& slot) { return slot.entry.label == label; };
+    for (int n = 2; std::ranges::any_of(mounts_.slots(), is_taken); ++n) label = format("{} #{}", wanted, n);
+    return label;
+  }
+
   const Host& host_;
   std::string root_;
   std::vector<std::string> names_;
