@@ -40,7 +40,8 @@ def samples(path):
 def test_what_is_recorded_beside_it_is_read_live_copied_and_comes_home(network_home):
     home = network_home
     job = home.start("sleep", "1000", stderr=subprocess.PIPE, text=True)
-    wait_for(lambda: home.runs() and "recording_folder" in home.run_json(), "the note of the local folder")
+    wait_for(lambda: [run for run in home.runs() if (run / "run.json").exists()], "the run")
+    wait_for(lambda: "recording_folder" in home.run_json(), "the note of the local folder")
     beside = pathlib.Path(home.run_json()["recording_folder"])
     assert beside.parent.parent == home.folder / "local"
     wait_for(lambda: ((shown(home) or {}).get("run") or {}).get("status") == "running", "a live reader that finds it")
