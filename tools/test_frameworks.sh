@@ -1,43 +1,71 @@
 #!/bin/bash
-# The hook under current PyTorch, Lightning, Transformers, Accelerate, Keras and JAX: installs them from PyPI (about 6 GB,
-# since PyTorch brings its GPU libraries), then runs the tests of the hook with that Python.
+# The hook under current PyTorch, Lightning, Transformers, Accelerate, Keras and JAX, and then under TensorFlow: installs
+# them from PyPI (about 6 GB, since PyTorch brings its GPU libraries, and 2 GB), then runs the tests of the hook with that
+# Python. TensorFlow has an environment of its own: it wants other versions of what all of them share.
 #
-# The environment is kept outside the clone and made anew when it is a month old: pip's own cache does not keep archives
-# that a registry forbids it to keep. HOTLAP_FRAMEWORKS_VENV names another one, which is used as it is when it has all.
-# Exit 3: PyPI did not give the packages, or not within HOTLAP_INSTALL_LIMIT seconds; nothing was tested.
+# The environments are kept outside the clone and made anew when they are a month old: pip's own cache does not keep
+# archives that a registry forbids it to keep. HOTLAP_FRAMEWORKS_VENV and HOTLAP_TENSORFLOW_VENV name others, which are used
+# as they are when they have all; with the first alone TensorFlow is left out.
+# Exit 3: PyPI did not give the packages, or not within HOTLAP_INSTALL_LIMIT seconds; what is missing was not tested.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 say() { printf 'frameworks: %s\n' "$*"; }
 
-packages=(torch numpy pytest lightning transformers accelerate keras jax)
 kept=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/hotlap-frameworks
-venv=$(realpath -m "${HOTLAP_FRAMEWORKS_VENV:-$kept}")
 limit=${HOTLAP_INSTALL_LIMIT:-3600}
 
-is_complete() {
-  KERAS_BACKEND=torch "$venv/bin/python" -c 'import torch, pytest, lightning, transformers, accelerate, keras, jax' 2>/dev/null
-}
-is_fresh() { [ -n "${HOTLAP_FRAMEWORKS_VENV:-}" ] || [ -n "$(find "$venv/installed" -mtime -30 2>/dev/null)" ]; }
-
-if ! { is_fresh && is_complete; }; then
+# prepare VENV ITS_OWN MODULES PACKAGE…: an environment with these; 3 when PyPI does not give them. ITS_OWN: named by the
+# user, who says how old it may be.
+prepare() {
+  local venv=$1 own=$2 modules=$3
+  shift 3
+  is_complete() { KERAS_BACKEND=${KERAS_BACKEND:-} "$venv/bin/python" -c "import $modules" >/dev/null 2>&1; }
+  is_fresh() { [ -n "$own" ] || [ -n "$(find "$venv/installed" -mtime -30 2>/dev/null)" ]; }
+  if is_fresh && is_complete; then return 0; fi
   dpkg-query -W python3-venv >/dev/null 2>&1 || { say "python3-venv is not installed: tools/setup.sh"; exit 1; }
-  say "installing ${packages[*]} into $venv (several minutes)"
-  start=$SECONDS
+  say "installing $* into $venv (several minutes)"
+  local start=$SECONDS
   [ -x "$venv/bin/pip" ] || /usr/bin/python3 -m venv "$venv"
   rm -f "$venv/installed"
-  timeout "$limit" "$venv/bin/pip" install -q --upgrade "${packages[@]}" && is_complete || {
-    say "PyPI did not give all of them within $limit s: nothing was tested"
-    exit 3
+  timeout "$limit" "$venv/bin/pip" install -q --upgrade "$@" && is_complete || {
+    say "PyPI did not give all of them within $limit s: not tested"
+    return 3
   }
   touch "$venv/installed"
   say "installed in $((SECONDS - start)) s"
-fi
-"$venv/bin/python" - <<'PY'
+}
+
+# versions VENV PACKAGE…
+versions() {
+  "$1/bin/python" - "${@:2}" <<'PY'
 import importlib.metadata
 import platform
-names = ("torch", "lightning", "transformers", "accelerate", "keras", "jax")
-print("frameworks:", "python", platform.python_version(), *(f"{n} {importlib.metadata.version(n)}" for n in names))
+import sys
+print("frameworks:", "python", platform.python_version(), *(f"{n} {importlib.metadata.version(n)}" for n in sys.argv[1:]))
 PY
+}
 
-HOTLAP=$PWD/build/dev/hotlap HOTLAP_SOURCE_DIR=$PWD HOTLAP_TEST_PYTHON=$venv/bin/python PYTHONPATH=$PWD/python/src \
-  "$venv/bin/python" -B -m pytest -q -p no:cacheprovider tests/frameworks tests/hook "$@"
+# tests VENV WHAT…: pytest of that environment, whose Python also runs the tests' programs.
+tests() {
+  HOTLAP=$PWD/build/dev/hotlap HOTLAP_SOURCE_DIR=$PWD HOTLAP_TEST_PYTHON=$1/bin/python PYTHONPATH=$PWD/python/src \
+    "$1/bin/python" -B -m pytest -q -p no:cacheprovider "${@:2}"
+}
+
+failed=0
+venv=$(realpath -m "${HOTLAP_FRAMEWORKS_VENV:-$kept}")
+KERAS_BACKEND=torch prepare "$venv" "${HOTLAP_FRAMEWORKS_VENV:-}" \
+  "torch, pytest, lightning, transformers, accelerate, keras, jax" \
+  torch numpy pytest lightning transformers accelerate keras jax || exit $?
+versions "$venv" torch lightning transformers accelerate keras jax
+tests "$venv" tests/frameworks tests/hook "$@" || failed=$?
+
+if [ -n "${HOTLAP_FRAMEWORKS_VENV:-}" ] && [ -z "${HOTLAP_TENSORFLOW_VENV:-}" ]; then
+  say "TensorFlow is left out: HOTLAP_TENSORFLOW_VENV is not set"
+  exit $failed
+fi
+venv=$(realpath -m "${HOTLAP_TENSORFLOW_VENV:-$kept-tensorflow}")
+KERAS_BACKEND=tensorflow prepare "$venv" "${HOTLAP_TENSORFLOW_VENV:-}" "tensorflow, pytest, keras" \
+  tensorflow-cpu keras numpy pytest || exit $?
+versions "$venv" tensorflow-cpu keras
+tests "$venv" tests/frameworks/test_tensorflow.py "$@" || failed=$?
+exit $failed
