@@ -119,8 +119,8 @@ TEST(GpuMemory, ALeakHasASlopeATimeAndAPriceInSteps) {
 TEST(GpuMemory, TheAllocatorTellsFragmentation) {
   FakeRecording recording;
   job().record(recording);
-  add_gauge(recording, "allocator.allocated.bytes", "main cuda:0", {}, [](double) { return 6e9; });
-  add_gauge(recording, "allocator.reserved.bytes", "main cuda:0", {}, [](double s) { return 7e9 + 40e6 * (s - 1000); });
+  add_gauge(recording, "allocator.allocated.bytes", "main/cuda:0", {}, [](double) { return 6e9; });
+  add_gauge(recording, "allocator.reserved.bytes", "main/cuda:0", {}, [](double s) { return 7e9 + 40e6 * (s - 1000); });
   const FactTable facts = analyze(recording);
   const Fact* allocator = facts.find("gpu.allocator");
   ASSERT_NE(allocator, nullptr);

@@ -146,10 +146,10 @@ std::vector<Scenario> scenarios() {
       {"fragmentation", "MemoryFragmentation",
        [](FakeRecording& out) {
          healthy().record(out);
-         add_gauge(out, "allocator.allocated.bytes", "main cuda:0", {}, [](double) { return 6 * kGB; });
-         add_gauge(out, "allocator.reserved.bytes", "main cuda:0", {},
+         add_gauge(out, "allocator.allocated.bytes", "main/cuda:0", {}, [](double) { return 6 * kGB; });
+         add_gauge(out, "allocator.reserved.bytes", "main/cuda:0", {},
                    [](double s) { return 7 * kGB + 40e6 * (s - 1000); });
-         add_gauge(out, "allocator.retries", "main cuda:0", {}, [](double s) { return std::floor((s - 1000) / 20); });
+         add_gauge(out, "allocator.retries", "main/cuda:0", {}, [](double s) { return std::floor((s - 1000) / 20); });
          add_memory(out, "gpu0", [](double s) { return 8 * kGB + 40e6 * (s - 1000); });
        }},
       {"GPU held by a lowered power limit", "PowerCap",

@@ -171,12 +171,12 @@ class GpuMemoryAnalyzer final : public NodeAnalyzer<GpuMemoryAnalyzer> {
   }
 
  private:
-  // "main cuda:0", "rank 3 cuda:3": who, and the device as the framework names it.
+  // "main/cuda:0", "rank 3/cuda:3": who, and the device as the framework names it.
   void on_allocator(const StoredSeries& series, std::span<const SamplePoint> points) {
-    const std::size_t space = series.instance.rfind(' ');
-    const auto key = space == std::string::npos
+    const std::size_t slash = series.instance.rfind('/');
+    const auto key = slash == std::string::npos
                          ? std::pair(std::string(), series.instance)
-                         : std::pair(series.instance.substr(0, space), series.instance.substr(space + 1));
+                         : std::pair(series.instance.substr(0, slash), series.instance.substr(slash + 1));
     if (allocators_.size() >= kSeriesMax && !allocators_.contains(key)) return;
     Allocator& allocator = allocators_[key];
     const std::string_view what = std::string_view(series.metric).substr(series.metric.find("allocator.") + 10);
