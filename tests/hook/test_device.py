@@ -148,7 +148,8 @@ for name in ("Event", "current_device", "device_count", "memory_stats_as_nested_
     setattr(torch.cuda, name, never)
 """ + (LOOP % 2).replace("OnDevice()", "net()").replace(', x.to("meta")', "")).run().main()
     assert len(steps(ring)) == 16 and not figures(ring)
-    assert json.loads(ring.infos()["accelerator"]) == {"devices": None, "initialised": False, "kind": None}
+    described = json.loads(ring.infos()["accelerator"])  # "kind" is what this torch was built for
+    assert described["initialised"] is False and described["devices"] is None
 
 
 def test_a_cuda_that_fails_is_left_alone(tmp_path):
