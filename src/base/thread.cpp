@@ -79,6 +79,7 @@ bool join_or_leave_behind(std::unique_ptr<NamedThread> thread, const Clock& cloc
   }
   // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): holds what must outlive every destructor
   static auto* const hanging = new std::vector<std::unique_ptr<NamedThread>>;
+  thread->detach();
   hanging->push_back(std::move(thread));
   return false;
 }

@@ -81,6 +81,8 @@ class NamedThread {
   // True once the body has returned; then join() does not block.
   bool has_ended() const { return has_ended_.load(std::memory_order_acquire); }
   void join();
+  // Gives up the right to join it, so that the system frees what it holds when it ends after all.
+  void detach() { thread_.detach(); }
   const std::string& name() const { return name_; }
 
  private:
