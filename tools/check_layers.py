@@ -7,6 +7,8 @@ import pathlib
 import re
 import sys
 
+import findings
+
 FILE_LINES_MAX = {".h": 400, ".cpp": 800}
 # A file that may be longer, with the reason: {"store/codec.cpp": (900, "why")}.
 SIZE_EXCEPTIONS: dict[str, tuple[int, str]] = {}
@@ -78,18 +80,15 @@ def blank_out(text: str, keep_strings: bool) -> str:
     return TOKEN.sub(replace, text)
 
 
-class Checker:
+class Checker(findings.Findings):
     def __init__(self, root: pathlib.Path):
-        self.root, self.src = root, root / "src"
-        self.errors: list[str] = []
+        super().__init__(root)
+        self.src = root / "src"
         self.rank: dict[str, int] = {}
         self.allowed: dict[str, set[str]] = {}
         self.restricted: set[str] = set()
         self.graph: dict[str, list[str]] = {}
         self.read_layers()
-
-    def report(self, where: str, line: int, reason: str) -> None:
-        self.errors.append(f"{where}:{line}: {reason}" if line else f"{where}: {reason}")
 
     def read_layers(self) -> None:
         for line in (self.root / "layers.txt").read_text().splitlines():
@@ -243,13 +242,5 @@ class Checker:
         return self.errors
 
 
-def main(arguments: list[str]) -> int:
-    root = pathlib.Path(arguments[0]) if arguments else pathlib.Path(__file__).resolve().parent.parent
-    errors = Checker(root).run()
-    for error in errors:
-        print(error)
-    return 1 if errors else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(findings.print_all(Checker, sys.argv[1:]))

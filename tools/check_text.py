@@ -9,6 +9,8 @@ import re
 import subprocess
 import sys
 
+import findings
+
 FILE_BYTES_MAX = 512 * 1024
 NOTE_LINES_MAX = 6
 ARCHITECTURE_LINES_MAX = 150
@@ -35,15 +37,11 @@ def tracked_files(root: pathlib.Path) -> list[str]:
     return sorted(p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file())
 
 
-class Checker:
+class Checker(findings.Findings):
     def __init__(self, root: pathlib.Path):
-        self.root = root
+        super().__init__(root)
         self.files = tracked_files(root)
         self.names = {os.path.basename(name) for name in self.files if not name.startswith("examples/")}
-        self.errors: list[str] = []
-
-    def report(self, name: str, line: int, reason: str) -> None:
-        self.errors.append(f"{name}:{line}: {reason}" if line else f"{name}: {reason}")
 
     def check_document(self, name: str, lines: list[str]) -> None:
         fenced = False
@@ -112,13 +110,5 @@ class Checker:
         return self.errors
 
 
-def main(arguments: list[str]) -> int:
-    root = pathlib.Path(arguments[0]) if arguments else pathlib.Path(__file__).resolve().parent.parent
-    errors = Checker(root).run()
-    for error in errors:
-        print(error)
-    return 1 if errors else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(findings.print_all(Checker, sys.argv[1:]))
