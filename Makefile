@@ -77,7 +77,7 @@ install: release ## install into PREFIX (/usr/local)
 	$(call say,installing into $(PREFIX))
 	@cmake --install build/release --prefix "$(PREFIX)" --strip
 
-dist: release ## dist/: a tarball, and a wheel that carries the program
+dist: release ## dist/: a tarball, a Debian package, and a wheel that carries the program
 	$(call say,packing)
 	@rm -rf build/stage && cmake --install build/release --prefix build/stage --strip >/dev/null
 	@$(PYTHON) -B tools/make_dist.py build/stage dist

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Packs an installed tree into a tarball and a wheel that carries the program, with nothing but the standard library.
+"""Packs an installed tree into a tarball, a Debian package and a wheel that carries the program, with nothing but the
+standard library.
 
 Usage: make_dist.py STAGE OUT, where STAGE is what `cmake --install` wrote. The wheel puts `hotlap` on PATH (the program
 carries the hook for the jobs that it starts), and the package into site-packages with the .pth that an environment
 variable switches on. Its tag names the oldest glibc that the program runs on.
 """
 import base64
-import gzip
 import hashlib
 import io
 import os
@@ -15,11 +15,11 @@ import platform
 import re
 import subprocess
 import sys
-import tarfile
 import time
 import zipfile
 
 import check_binary
+import make_deb
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SUMMARY = "Records a training job without a change to its code and says what holds it back"
@@ -47,20 +47,34 @@ def staged(stage: pathlib.Path) -> list[pathlib.Path]:
     return sorted(p for p in stage.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
 
 
+def entry_of(name: str, file: pathlib.Path) -> make_deb.Entry:
+    return make_deb.Entry(name, file.read_bytes(), executable=os.access(file, os.X_OK))
+
+
 def make_tarball(stage: pathlib.Path, out: pathlib.Path, name: str, when: int) -> pathlib.Path:
     path = out / f"{name}.tar.gz"
-    raw = io.BytesIO()
-    with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for file in [*staged(stage), ROOT / "LICENSE", ROOT / "README.md"]:
-            if not file.is_file():
-                continue
-            inside = file.relative_to(stage) if file.is_relative_to(stage) else pathlib.Path(file.name)
-            info = tarfile.TarInfo(f"{name}/{inside.as_posix()}")
-            info.size, info.mtime = file.stat().st_size, when
-            info.mode = 0o755 if os.access(file, os.X_OK) else 0o644
-            archive.addfile(info, io.BytesIO(file.read_bytes()))
-    with path.open("wb") as target, gzip.GzipFile("", "wb", 9, target, mtime=when) as packed:
-        packed.write(raw.getvalue())
+    files = {file.relative_to(stage).as_posix(): file for file in staged(stage)}
+    files.update({file.name: file for file in (ROOT / "LICENSE", ROOT / "README.md") if file.is_file()})
+    path.write_bytes(make_deb.tar_gz([entry_of(f"{name}/{inside}", file) for inside, file in files.items()], when))
+    return path
+
+
+def make_package(stage: pathlib.Path, out: pathlib.Path, glibc: tuple[int, int], when: int) -> pathlib.Path:
+    """What is installed below /usr, the unit that records a machine (not enabled), and its licence."""
+    architecture = make_deb.DEB_ARCHITECTURES.get(platform.machine(), platform.machine())
+    path = out / f"hotlap_{version()}_{architecture}.deb"
+    files = {f"usr/{file.relative_to(stage).as_posix()}": file for file in staged(stage)}
+    files[make_deb.UNIT] = ROOT / "packaging" / "hotlap-host.service"
+    files["usr/share/doc/hotlap/copyright"] = ROOT / "LICENSE"
+    files["usr/share/doc/hotlap/README.md"] = ROOT / "README.md"
+    control = {
+        "Package": "hotlap", "Version": version(), "Architecture": architecture, "Section": "utils",
+        "Priority": "optional", "Maintainer": "the authors of hotlap <hotlap@localhost>",
+        "Depends": f"libc6 (>= {glibc[0]}.{glibc[1]})", "Suggests": "python3 (>= 3.8)",
+        "Description": f"{SUMMARY}\n The program carries the hook for the jobs that it starts. The unit hotlap-host records"
+                       " the\n machine all the time once it is enabled.",
+    }
+    path.write_bytes(make_deb.make_deb([entry_of(inside, file) for inside, file in files.items()], control, when))
     return path
 
 
@@ -126,7 +140,9 @@ def main(arguments: list[str]) -> int:
     out.mkdir(parents=True, exist_ok=True)
     when = timestamp()
     name = f"hotlap-{version()}-linux-{platform.machine()}"
-    for path in (make_tarball(stage, out, name, when), make_wheel(stage, out, glibc, when)):
+    made = (make_tarball(stage, out, name, when), make_package(stage, out, glibc, when),
+            make_wheel(stage, out, glibc, when))
+    for path in made:
         print(f"{path}  {path.stat().st_size / 1e6:.1f} MB, runs on glibc {glibc[0]}.{glibc[1]} and newer")
     return 0
 

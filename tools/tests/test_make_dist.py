@@ -12,6 +12,7 @@ import zipfile
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TOOLS))
 import check_binary  # noqa: E402
+import make_deb  # noqa: E402
 import make_dist  # noqa: E402
 
 
@@ -41,7 +42,7 @@ class MakeDist(unittest.TestCase):
     def test_the_same_tree_gives_the_same_bytes(self) -> None:
         one, two = self.pack("one"), self.pack("two")
         names = sorted(p.name for p in one.iterdir())
-        self.assertEqual(len(names), 2, names)
+        self.assertEqual(len(names), 3, names)
         for name in names:
             self.assertEqual((one / name).read_bytes(), (two / name).read_bytes(), name)
 
@@ -78,6 +79,30 @@ class MakeDist(unittest.TestCase):
             environment = dict(os.environ, HOTLAP_RING_DIR=ring_folder)
             done = subprocess.run([python, "-c", code], capture_output=True, text=True, env=environment)
             self.assertEqual((done.stdout, done.stderr), (expected, ""))
+
+    @unittest.skipIf(shutil.which("dpkg-deb") is None, "no dpkg-deb to read it with")
+    def test_the_package_is_one_that_dpkg_reads(self) -> None:
+        package = next(self.pack("out").glob("*.deb"))
+        major, minor = check_binary.glibc_version("/bin/true")
+        field = subprocess.run(["dpkg-deb", "--field", str(package), "Depends"], capture_output=True, text=True)
+        self.assertEqual(field.stdout.strip(), f"libc6 (>= {major}.{minor})", field.stderr)
+        root = self.root / "unpacked"
+        subprocess.run(["dpkg-deb", "--extract", str(package), str(root)], check=True)
+        self.assertEqual(subprocess.run([str(root / "usr" / "bin" / "hotlap")]).returncode, 0)
+        self.assertTrue((root / "usr" / "share" / "doc" / "hotlap" / "copyright").is_file())
+        self.assertTrue((root / make_deb.UNIT).is_file())
+        listed = subprocess.run(["dpkg-deb", "--contents", str(package)], capture_output=True, text=True, check=True)
+        self.assertIn(" root/root ", listed.stdout.splitlines()[0])
+        self.assertTrue(all(" ./" in line for line in listed.stdout.splitlines()), listed.stdout)
+
+    @unittest.skipIf(shutil.which("systemd-analyze") is None, "no systemd to ask")
+    def test_the_unit_is_one_that_systemd_understands(self) -> None:
+        unit = self.root / "hotlap-host.service"
+        text = (TOOLS.parent / "packaging" / "hotlap-host.service").read_text()
+        unit.write_text(text.replace("/usr/bin/hotlap", "/bin/true"))
+        done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True)
+        complaints = [line for line in done.stderr.splitlines() if "hotlap-host" in line]
+        self.assertEqual(complaints, [])
 
     def test_version_is_the_projects(self) -> None:
         self.assertRegex(make_dist.version(), r"^\d+\.\d+\.\d+$")
