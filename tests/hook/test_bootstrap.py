@@ -1,4 +1,5 @@
 """How the hook gets into a process, and what it must leave as it was. No torch needed."""
+import ast
 import os
 import pathlib
 import subprocess
@@ -163,18 +164,41 @@ print(_hook.parts()[1].busy)
     assert len(ring.main().spans(w.STEP)) == 5
 
 
+def python_of(version):
+    """The path of that Python; skips where there is none that starts."""
+    name = "python" + version
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        found = str(pathlib.Path(folder) / name)
+        if os.path.exists(found) and subprocess.run([found, "-c", "pass"], capture_output=True).returncode == 0:
+            return found
+    return pytest.skip("no %s here" % name)
+
+
 @pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.12", "3.13", "3.14"])
 def test_other_pythons(tmp_path, version):
     """Whatever Python the machine has: the marks work and nothing is printed."""
-    name = "python" + version
-    found = [str(pathlib.Path(p) / name) for p in os.environ.get("PATH", "").split(os.pathsep)
-             if (pathlib.Path(p) / name).exists()]
-    if not found or subprocess.run([found[0], "-c", "pass"], capture_output=True).returncode != 0:
-        pytest.skip("no %s here" % name)
     outcome = Program(tmp_path, MARKS + "print('done')", prelude="").run(
-        python=found[0], flags=["-W", "error"], env={"PYTHONPATH": str(SOURCE)})
+        python=python_of(version), flags=["-W", "error"], env={"PYTHONPATH": str(SOURCE)})
     assert outcome.out == "done\n"
     assert len(outcome.main().spans(w.STEP)) == 3
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.5", "3.6", "3.7"])
+def test_pythons_that_are_too_old_notice_nothing(tmp_path, version):
+    found = python_of(version)
+    outcome = Program(tmp_path, "print('done')\nimport hotlap\n", prelude="").run(
+        python=found, flags=["-W", "error"], env={"PYTHONPATH": str(tmp_path / "nothing")})
+    assert outcome.out == "done\n"
+    assert outcome.rings == []
+    if version in ("3.6", "3.7"):  # the first steps can be read there
+        assert list(outcome.offs.values()) == ["python: %s is older than 3.8 " % version]
+
+
+def test_what_every_python_reads_is_written_in_words_that_all_know():
+    tree = ast.parse((BOOTSTRAP / "sitecustomize.py").read_text())
+    newer = (ast.AnnAssign, ast.arg, ast.JoinedStr, ast.NamedExpr, ast.AsyncFunctionDef, ast.Nonlocal, ast.Starred)
+    assert not [ast.dump(node) for node in ast.walk(tree) if isinstance(node, newer)]
+    assert not [node.name for node in ast.walk(tree) if getattr(node, "returns", None)]
 
 
 def test_numbers_that_no_figure_can_hold_cost_nothing_else(tmp_path):

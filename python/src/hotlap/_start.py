@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # nothing is imported for it at run time, and annotations stay text
     from typing import Any, Optional, Set
 
+OLDEST = (3, 8)
+
 # Module that gets imported -> adapter in this package that attaches to it.
 ADAPTERS = {
     "torch": "hotlap._torch",
@@ -76,6 +78,9 @@ def start(package: str) -> None:
     fault = ring_folder_fault(os.environ["HOTLAP_RING_DIR"])
     if fault is not None:
         say_off("ring-folder", fault)
+        return
+    if sys.version_info < OLDEST:
+        say_off("python", "%d.%d is older than %d.%d" % (sys.version_info[:2] + OLDEST))
         return
     try:
         os.close(os.open(ring_base() + ".on", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))

@@ -1,12 +1,12 @@
 """Found by Python at start because `hotlap run` puts this folder first on PYTHONPATH.
 
 Starts the hook, then gives way to the sitecustomize that this one hides, as if this folder were not there. Lean: it
-runs in every Python process of a job.
+runs in every Python process of a job, Python 2 among them, which must be able to read it and notice nothing.
 """
 import sys
 
 
-def _start() -> None:
+def _start():
     here = __file__[:-len("/sitecustomize.py")]
     while here in sys.path:
         sys.path.remove(here)  # child processes find it by PYTHONPATH
