@@ -206,8 +206,9 @@ def torchrun(tmp_path, body, arguments, extra=()):
 def test_torchrun_with_a_restart(tmp_path):
     (code, lines), rings = torchrun(tmp_path, """
 import torch.distributed as dist
-dist.init_process_group("gloo")
-rank, attempt = dist.get_rank(), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+rank, attempt = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+# A store of its own for each attempt: in torch 2.15 the agent's still names the sockets of the attempt before.
+dist.init_process_group("gloo", init_method="file://%s.%d" % (os.path.abspath(__file__), attempt), rank=rank, world_size=2)
 model = nn.parallel.DistributedDataParallel(net())
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for i, (x, y) in enumerate(DataLoader(data(), batch_size=8)):

@@ -4,7 +4,7 @@ import random
 import harness  # noqa: F401  puts the package on the path
 import pytest
 
-from hotlap import _core, _rest, _usual
+from hotlap import _core, _place, _rest, _usual
 from hotlap import _events as e
 from hotlap import _wire as w
 
@@ -347,6 +347,15 @@ def test_names_and_settings_are_said_again_before_what_waits(make_core):
     core.events.append((e.COUNT, 5, 5, recorder.name("loss"), 0.5))
     core.drain()
     assert [r["type"] for r in decoded(ring.payload)] == ["count"]
+
+
+def test_a_loader_worker_stays_one_when_torch_forgets_its_number(make_core, monkeypatch):
+    core = make_core()
+    worker, nobody = (w.ROLE_LOADER, -1, -1, -1, 3, 0), (w.ROLE_MAIN, -1, -1, -1, -1, 0)
+    for found, expected in ((nobody, nobody), (worker, worker), (nobody, worker)):
+        monkeypatch.setattr(_place, "place", lambda found=found: found)
+        core.recorder.update_place()
+        assert core.recorder.place == expected
 
 
 def test_a_command_reaches_a_process_without_steps(make_core):

@@ -255,6 +255,20 @@ class FullyShardedDataParallel(OnDevice):
     assert model["parameters"] is None and model["reason"] == "parameters are spread over ranks"
 
 
+def test_a_scripted_model_has_its_facts(tmp_path):
+    infos = run(tmp_path, """
+model = torch.jit.script(nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for i in range(6):
+    optimizer.zero_grad()
+    model(torch.ones(4, 8)).sum().backward()
+    optimizer.step()
+""").main().infos()
+    model = json.loads(infos["model"])
+    assert model["parameters"] == 8 * 8 + 8 + 8 * 2 + 2 and model["lookup_parameters"] == 0
+    assert "hook.error" not in infos
+
+
 def test_a_child_of_a_fork_looks_for_itself(tmp_path):
     rings = run(tmp_path, """
 def train(n):

@@ -10,7 +10,7 @@ import sys
 import time
 from _thread import allocate_lock, get_ident
 
-from hotlap import _place, _usual, _wire
+from hotlap import _usual, _wire
 from hotlap._events import (
     BATCH_EVENTS,
     BUSY,
@@ -659,9 +659,7 @@ class Core:
     def settle(self):
         """The first steps are over: roots are known, and so is the process group."""
         self.settled = True
-        place = _place.place()
-        if place != self.recorder.place:
-            self.recorder.set_place(place)
+        self.recorder.update_place()
         if self.discovery is not None:
             self.discovery.end()
         for each in self.at_settle:

@@ -114,8 +114,12 @@ class Recorder:
         """For a recorder that was not there when names and settings were said. Before what waits: it uses them."""
         self.queue.extendleft(reversed(self.said))
 
-    def set_place(self, place):
-        """Role, rank … as far as they are known by now."""
+    def update_place(self):
+        """Role, rank … as far as they are known by now: a process group may be there that was not before."""
+        place = _place.place()
+        # Current torch takes a loader worker's number away from it before it ends.
+        if place == self.place or (self.place is not None and self.place[0] == _wire.ROLE_LOADER):
+            return
         self.place = place
         self.append(_wire.pack_process(now(), *place, os.getpid(), os.getppid()))
         if self.ring is not None:

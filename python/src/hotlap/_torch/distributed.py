@@ -12,7 +12,7 @@ import time
 import weakref
 from _thread import get_ident
 
-from hotlap import _hook, _place, _wire
+from hotlap import _hook, _wire
 from hotlap._events import OFF, SPAN
 from hotlap._torch import is_compiling_of
 
@@ -77,9 +77,7 @@ class Groups:
         self.known.clear()
         self.made = 0
         self.group_of(None)
-        place = _place.place()
-        if place != self.recorder.place:
-            self.recorder.set_place(place)
+        self.recorder.update_place()
         self.recorder.flush()  # from now on page 0 is there, also when the first call hangs
 
     def group_made(self, group):

@@ -71,7 +71,8 @@ def look_inside(torch, models):
             name = type(module).__name__.lower()
             attention |= "attention" in name or "transformer" in name
             experts |= "moe" in name or "expert" in name
-            weight = vars(module).get("_parameters", {}).get("weight")
+            parameters = vars(module).get("_parameters", {})  # of a scripted module an object that has no get()
+            weight = parameters["weight"] if "weight" in parameters else None
             if weight is not None:
                 if isinstance(module, torch.nn.Embedding):
                     tables[id(weight)] = weight.numel()
@@ -80,6 +81,20 @@ def look_inside(torch, models):
     # A table that is also the weight of the last layer is multiplied with there.
     lookups = sum(numbers for key, numbers in tables.items() if key not in products)
     return {"attention": attention, "experts": experts, "lookup_parameters": lookups}
+
+
+def autocast_of(torch, device):
+    """The type that autocast works in on this kind of device, as text; None: it is off. Without a call that warns."""
+    dtype_of = getattr(torch, "get_autocast_dtype", None)
+    if dtype_of is not None:
+        try:
+            on = torch.is_autocast_enabled(device)
+        except RuntimeError:  # a kind that autocast does not know: "meta"
+            return None
+        return str(dtype_of(device)) if on else None
+    if device == "cpu":
+        return str(torch.get_autocast_cpu_dtype()) if torch.is_autocast_cpu_enabled() else None
+    return str(torch.get_autocast_gpu_dtype()) if torch.is_autocast_enabled() else None
 
 
 class Settings:
@@ -111,21 +126,11 @@ class Settings:
         return found
 
     def autocast(self):
-        """(on, dtype). The calls without a device warn in current versions."""
-        torch = self.torch
-        dtype_of = getattr(torch, "get_autocast_dtype", None)
+        """(on, dtype) of the first kind of device for which it is on."""
         for device in ("cuda", "cpu"):
-            if dtype_of is not None:
-                on = torch.is_autocast_enabled(device)
-                dtype = dtype_of(device) if on else None
-            elif device == "cuda":
-                on = torch.is_autocast_enabled()
-                dtype = torch.get_autocast_gpu_dtype() if on else None
-            else:
-                on = torch.is_autocast_cpu_enabled()
-                dtype = torch.get_autocast_cpu_dtype() if on else None
-            if on:
-                return True, str(dtype).replace("torch.", "")
+            dtype = autocast_of(self.torch, device)
+            if dtype is not None:
+                return True, dtype.replace("torch.", "")
         return False, None
 
     def tf32(self):

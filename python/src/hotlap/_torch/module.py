@@ -19,6 +19,7 @@ from hotlap._events import (
     TRAINING,
 )
 from hotlap._torch import is_compiling_of
+from hotlap._torch.model_facts import autocast_of
 
 now = time.monotonic_ns
 ROOT_CLASSES_MAX = 64
@@ -217,16 +218,6 @@ def probe_of(roots):
         nowhere.clear()
 
     return probe
-
-
-def autocast_of(torch, device):
-    """The type that autocast works in on this kind of device, as text; None: it is off. Without a call that warns."""
-    dtype_of = getattr(torch, "get_autocast_dtype", None)
-    if dtype_of is not None:
-        return str(dtype_of(device)) if torch.is_autocast_enabled(device) else None
-    if device == "cpu":
-        return str(torch.get_autocast_cpu_dtype()) if torch.is_autocast_cpu_enabled() else None
-    return str(torch.get_autocast_gpu_dtype()) if torch.is_autocast_enabled() else None
 
 
 class Nothing:
