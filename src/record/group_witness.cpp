@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/format.h"
 #include "base/host.h"
 #include "base/text.h"
 #include "record/spawn.h"
@@ -25,6 +27,10 @@ namespace {
 
 // The kernel signals a group in one go; this is time for the other process to be scheduled.
 constexpr int kReportWaitMs = 20;
+// The kernel tells nobody but its parent that a process was stopped: we have to look.
+constexpr int kLookMs = 1000;
+constexpr int kLookAgainMs = 100;  // a stop of the whole group, or one by a terminal, is over or complete by then
+constexpr std::size_t kTextBytesMax = 512;
 
 // Where the kernel shows our command line from (proc(5), fields 48 and 49); empty when it does not say.
 std::pair<std::uintptr_t, std::uintptr_t> argument_range(std::string_view stat) {
@@ -49,6 +55,50 @@ void take_own_name() {
   std::copy_n(kTitle.data(), std::min<std::size_t>(kTitle.size(), to - from - 1), arguments);
 }
 
+// Looks at intervals whether the supervisor was stopped, and stops the job as well, once per stop: who then continues
+// the job by itself is not contradicted. What continues the supervisor needs no help: it passes a SIGCONT on.
+class StopWatch {
+ public:
+  StopWatch(pid_t supervisor, int job_fd) : job_fd_(job_fd) {
+    if (job_fd < 0) return;
+    stat_fd_ = ::open(format("/proc/{}/stat", supervisor).c_str(), O_RDONLY | O_CLOEXEC);
+    schedule_fd_ = ::open(format("/proc/{}/schedstat", supervisor).c_str(), O_RDONLY | O_CLOEXEC);
+  }
+  int wait_ms() const { return stat_fd_ < 0 ? -1 : suspected_.empty() ? kLookMs : kLookAgainMs; }
+  void look() {
+    const std::string stop = current_stop();
+    const bool is_new = !stop.empty() && stop != passed_on_;
+    if (is_new && stop == suspected_) {
+      passed_on_ = stop;
+      tell_job(SIGSTOP);
+      if (current_stop() != stop) tell_job(SIGCONT);  // it was continued in between: its SIGCONT came too early
+    }
+    suspected_ = is_new && stop != passed_on_ ? stop : std::string();
+  }
+
+ private:
+  // Empty: the supervisor is not stopped. Else what tells this stop from another: how much it has run so far.
+  std::string current_stop() const {
+    const std::string stat = text_of(stat_fd_);  // "4711 (hotlap) T 4710 …"
+    const std::size_t name_end = stat.rfind(')');
+    if (name_end == std::string::npos || stat.compare(name_end, 3, ") T") != 0) return {};
+    return "stopped after " + text_of(schedule_fd_);
+  }
+  static std::string text_of(int fd) {
+    std::string text(kTextBytesMax, '\0');
+    const ssize_t n = ::pread(fd, text.data(), text.size(), 0);
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+    return text;
+  }
+  void tell_job(int number) const { ::syscall(SYS_pidfd_send_signal, job_fd_, number, nullptr, 0); }
+
+  int job_fd_;
+  int stat_fd_ = -1;
+  int schedule_fd_ = -1;
+  std::string suspected_;  // seen once
+  std::string passed_on_;
+};
+
 [[noreturn]] void witness(int reports_fd, int job_fd, pid_t supervisor) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != supervisor) ::_exit(0);
@@ -61,8 +111,11 @@ void take_own_name() {
   ::sigfillset(&all);
   const int signals = ::signalfd(-1, &all, SFD_CLOEXEC);
   std::array<pollfd, 2> waited{pollfd{signals, POLLIN, 0}, pollfd{job, POLLIN, 0}};
+  StopWatch stop_watch(supervisor, job);
   for (;;) {
-    if (::poll(waited.data(), waited.size(), -1) < 0 && errno != EINTR) ::_exit(0);
+    const int ready = ::poll(waited.data(), waited.size(), stop_watch.wait_ms());
+    if (ready < 0 && errno != EINTR) ::_exit(0);
+    if (ready == 0) stop_watch.look();
     if ((waited[0].revents & POLLIN) != 0) {
       signalfd_siginfo info{};
       if (::read(signals, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) continue;

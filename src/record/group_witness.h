@@ -3,8 +3,9 @@
 // one that was sent to the supervisor alone. The job is in the same group: the former has reached it already, and only
 // the latter must be passed on.
 //
-// The witness is a tiny process of the group that holds all signals back and reports each it gets. It also continues a
-// supervisor that was stopped together with the job, should the job end meanwhile.
+// The witness is a tiny process of the group that holds all signals back and reports each it gets. It also passes on
+// the one signal that the supervisor cannot: a SIGSTOP meant for it alone, noticed within about a second, stops the
+// job; and it continues a stopped supervisor when the job has ended meanwhile.
 #include <sys/types.h>
 
 #include <bitset>
@@ -19,8 +20,8 @@ class GroupWitness {
   GroupWitness& operator=(const GroupWitness&) = delete;
   ~GroupWitness();
 
-  // `job_fd`: a pidfd of the job, or −1. Without a witness (no process could be made) every signal counts as sent to us
-  // alone.
+  // `job_fd`: a pidfd of the job, or −1 (then a SIGSTOP is not passed on). Without a witness (no process could be made)
+  // every signal counts as sent to us alone.
   void start(int job_fd);
   void stop();
   pid_t pid() const { return pid_; }

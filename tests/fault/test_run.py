@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 
 import pytest
 from processes import PYTHON, children, column, is_alive, part_of, said, state_of, wait_for
@@ -260,6 +261,35 @@ def test_private_files_only(home):
 
 
 def test_secrets_are_not_recorded(home):
+def test_a_stop_of_us_alone_stops_the_job_until_we_go_on(home):
+    """SIGSTOP cannot be caught, so it cannot be passed on as other signals are."""
+    job = home.start("sleep", "1000", flags=["--quiet"])
+    pid = wait_for(lambda: part_of(job.pid, "1000"), "the job")
+    for _ in range(2):
+        os.kill(job.pid, signal.SIGSTOP)
+        wait_for(lambda: state_of(pid) == "T", "the job to stop")
+        os.kill(job.pid, signal.SIGCONT)
+        wait_for(lambda: state_of(pid) == "S", "the job to go on")
+    # Who continues the job by itself is not contradicted.
+    os.kill(job.pid, signal.SIGSTOP)
+    wait_for(lambda: state_of(pid) == "T", "the job to stop")
+    os.kill(pid, signal.SIGCONT)
+    time.sleep(2.5)
+    assert (state_of(job.pid), state_of(pid)) == ("T", "S")
+    os.kill(job.pid, signal.SIGCONT)
+    job.terminate()
+    assert job.wait(60) == -signal.SIGTERM
+
+
+def test_a_job_that_ends_while_we_are_stopped_is_seen(home):
+    job = home.start("sleep", "1000", flags=["--quiet"])
+    pid = wait_for(lambda: part_of(job.pid, "1000"), "the job")
+    os.kill(job.pid, signal.SIGSTOP)
+    wait_for(lambda: state_of(pid) == "T", "the job to stop")
+    os.kill(pid, signal.SIGKILL)
+    assert job.wait(60) == -signal.SIGKILL
+
+
     home.environment["SLURM_JWT"] = home.environment["MY_TOKEN"] = "SECRETVALUE"
     home.run("true", "--api-key", "SECRETVALUE", "https://me:SECRETVALUE@host/x", "--lr=0.1")
     text = "".join(p.read_bytes().decode("latin-1") for p in home.home.rglob("*") if p.is_file())
