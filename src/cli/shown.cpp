@@ -47,6 +47,7 @@ std::string shown_wall_time(std::int64_t wall_ns) {
 
 std::string shown_status(RunStatus status, const RunInfo& info) {
   if (status == RunStatus::kUnknown) return "end not seen";
+  if (status == RunStatus::kEnded) return "ended, exit code not known";
   if (info.exit_signal) return format("killed by signal {}", *info.exit_signal);
   if (status == RunStatus::kFailed && info.exit_code) return format("failed, exit {}", *info.exit_code);
   return std::string(to_string(status));

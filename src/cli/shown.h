@@ -21,7 +21,8 @@ std::size_t columns_of(std::string_view text);
 
 // Local time: "2026-11-30 21:18:02"; "?" when it is not known (below 0).
 std::string shown_wall_time(std::int64_t wall_ns);
-// "running", "finished", "failed, exit 3", "killed by signal 9", "end not seen".
+// "running", "finished", "failed, exit 3", "killed by signal 9", "ended, exit code not known",
+// "end not seen".
 std::string shown_status(RunStatus status, const RunInfo& info);
 // A command line as a person would type it: words with spaces or quotes in quotes, cleaned.
 std::string shown_command(const std::vector<std::string>& words_untrusted);

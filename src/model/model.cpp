@@ -203,14 +203,15 @@ std::string_view to_string(RunStatus status) {
     case RunStatus::kFinished: return "finished";
     case RunStatus::kFailed: return "failed";
     case RunStatus::kKilled: return "killed";
+    case RunStatus::kEnded: return "ended";
     case RunStatus::kUnknown: return "unknown";
   }
   return "unknown";
 }
 
 std::optional<RunStatus> run_status_from(std::string_view text) {
-  for (const RunStatus s :
-       {RunStatus::kRunning, RunStatus::kFinished, RunStatus::kFailed, RunStatus::kKilled, RunStatus::kUnknown}) {
+  for (const RunStatus s : {RunStatus::kRunning, RunStatus::kFinished, RunStatus::kFailed, RunStatus::kKilled,
+                            RunStatus::kEnded, RunStatus::kUnknown}) {
     if (to_string(s) == text) return s;
   }
   return std::nullopt;

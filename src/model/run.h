@@ -13,8 +13,9 @@ namespace hotlap {
 std::string make_ulid(std::int64_t wall_ns, std::uint64_t random_high, std::uint64_t random_low);
 bool is_ulid(std::string_view text);
 
-// run.json "status".
-enum class RunStatus : std::uint8_t { kRunning, kFinished, kFailed, kKilled, kUnknown };
+// run.json "status". kEnded: it is over, but nobody could tell how (a process that we did not start). kUnknown: not
+// even its end was seen.
+enum class RunStatus : std::uint8_t { kRunning, kFinished, kFailed, kKilled, kEnded, kUnknown };
 std::string_view to_string(RunStatus status);
 std::optional<RunStatus> run_status_from(std::string_view text);
 

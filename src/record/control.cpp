@@ -29,6 +29,16 @@ int open_control(const std::filesystem::path& run_folder) {
   return ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 }
 
+std::optional<bool> has_recorder(const std::filesystem::path& run_folder) {
+  const std::string path = (run_folder / kControlFifo).native();
+  struct stat found {};
+  if (::lstat(path.c_str(), &found) != 0 || !S_ISFIFO(found.st_mode)) return std::nullopt;
+  const int fd = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return errno == ENXIO ? std::optional(false) : std::nullopt;  // nobody has it open for reading
+  ::close(fd);
+  return true;
+}
+
 Result<void> request_interval(const std::filesystem::path& run_folder, std::int64_t interval_ns) {
   const std::string path = (run_folder / kControlFifo).native();
   const int fd = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);

@@ -97,6 +97,7 @@ class RecorderProcess {
   int channel_fd_ = -1;
   JobEnd end_;
   bool is_over_ = false;
+  bool ignores_hangup_ = false;  // nohup
   bool copier_is_stuck_ = false;
   std::int64_t job_end_wall_ns_ = -1;
 };
@@ -118,6 +119,8 @@ Result<std::unique_ptr<RecordingWriter>> RecorderProcess::open_recording() {
 }
 
 Result<void> RecorderProcess::open_signals() {
+  struct sigaction hangup {};
+  ignores_hangup_ = ::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler == SIG_IGN;
   sigset_t handled;
   ::sigfillset(&handled);
   ::sigprocmask(SIG_SETMASK, &handled, nullptr);  // before any thread: all inherit it
@@ -130,8 +133,8 @@ void RecorderProcess::watch_job(std::int32_t pid) {
   job_fd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   looks_at_job_ = job_fd_ < 0 && errno != ESRCH;
   note_job(system_host(), pid, looked_at_);
-  if (job_fd_ < 0 && !looks_at_job_ && channel_fd_ < 0) is_over_ = true;
   recorder_->set_root(pid);
+  if (job_fd_ < 0 && !looks_at_job_ && channel_fd_ < 0) note_job_end();
   RunInfo info = folder_.info();
   if (info.job_pid == pid) return;
   info.job_pid = pid;
@@ -260,7 +263,8 @@ void RecorderProcess::take_signal() {
   signalfd_siginfo info{};
   while (::read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
     const auto number = static_cast<int>(info.ssi_signo);
-    if (number == SIGTERM || (number == SIGINT && task_.ends_by_signal)) is_over_ = true;
+    const bool ends = number == SIGINT || number == SIGQUIT || (number == SIGHUP && !ignores_hangup_);
+    if (number == SIGTERM || (ends && task_.ends_by_signal)) is_over_ = true;
   }
 }
 
@@ -298,6 +302,8 @@ void RecorderProcess::write_run_info() {
     info.status = RunStatus::kKilled;
   } else if (end_.exit_code) {
     info.status = *end_.exit_code == 0 ? RunStatus::kFinished : RunStatus::kFailed;
+  } else if (job_end_wall_ns_ >= 0) {
+    info.status = RunStatus::kEnded;  // only its parent learns how
   } else {
     info.status = task_.ends_by_signal && task_.job_pid == 0 ? RunStatus::kFinished : RunStatus::kUnknown;
   }

@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "collect/process_files.h"
 #include "record/hook_files.h"
 #include "record/redact.h"
 #include "store/home.h"
@@ -93,6 +94,7 @@ RunInfo describe_run(const std::vector<std::string>& command, std::int64_t inter
   info.script = redact_text(script_of(command, info.working_directory));
   info.name = short_name_of(info.script);
   info.node = node_name(system_host());
+  info.boot_id = boot_id(system_host());
   info.hotlap_version = hotlap_version();
   info.start_wall_ns = system_clock().read().wall_ns;
   info.interval_ns = interval_ns;
@@ -103,6 +105,10 @@ Result<RunInfo> describe_process(std::int32_t pid, std::int64_t interval_ns) {
   const Host& host = system_host();
   const Result<std::string> words = host.read_text(format("/proc/{}/cmdline", pid));
   if (!words.ok()) return Error{ErrorCode::kNotFound, format("there is no process {}", pid)};
+  const auto stat = read_process_stat(host, pid);
+  if (stat && stat->state == ProcessState::kZombie) {
+    return Error{ErrorCode::kNotFound, format("process {} has ended; its parent has not asked how", pid)};
+  }
   std::vector<std::string> command;
   for (const std::string_view word : split(*words, '\0')) command.emplace_back(word);
   while (!command.empty() && command.back().empty()) command.pop_back();

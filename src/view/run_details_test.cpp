@@ -8,7 +8,10 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/host.h"
 #include "base/json_reader.h"
+#include "record/control.h"
+#include "record/identity.h"
 #include "store/recording_writer.h"
 
 namespace hotlap {
@@ -161,6 +164,23 @@ TEST_F(RunDetailsTest, ARunWhoseRecorderIsGoneIsNotRunning) {
   EXPECT_EQ(summarize_run(run, now_ns).status, RunStatus::kRunning);
   EXPECT_FALSE(is_live_run(run, now_ns + 3'600 * kNsPerS));
   EXPECT_EQ(summarize_run(run, now_ns + 3'600 * kNsPerS).status, RunStatus::kUnknown);
+}
+
+// On the machine that recorded it there is no need to wait until its files look old.
+TEST_F(RunDetailsTest, ARecorderIsKnownByTheFifoThatItReads) {
+  info_.status = RunStatus::kRunning;
+  info_.end_wall_ns = -1;
+  info_.node = node_name(system_host());
+  info_.boot_id = boot_id(system_host());
+  const RunFolder run = make_run();
+  const std::int64_t now_ns = system_clock().read().wall_ns;
+  const int fd = open_control(run.path());
+  ASSERT_GE(fd, 0);
+  EXPECT_TRUE(is_live_run(run, now_ns + 3'600 * kNsPerS));
+  ::close(fd);
+  EXPECT_FALSE(is_live_run(run, now_ns));
+  info_.boot_id = "of another machine with the same name";
+  EXPECT_TRUE(is_live_run(make_run(), now_ns));
 }
 
 // The node's name may be HOTLAP_NODE or an instance's id: not the host's. A job that is alive keeps its run running.

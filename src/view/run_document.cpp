@@ -10,6 +10,7 @@
 #include "base/host.h"
 #include "base/json_reader.h"
 #include "base/text.h"
+#include "record/control.h"
 #include "record/identity.h"
 
 namespace hotlap {
@@ -18,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kVerdictBytesMax = std::size_t{16} << 20U;
-// The recorder commits once a second; a machine that swaps may take longer.
+// Where nothing else tells: the recorder commits once a second; a machine that swaps may take longer.
 constexpr std::int64_t kStillWrittenNs = 30 * kNsPerS;
 
 bool is_this_node(const RunInfo& info) { return node_name(system_host()) == info.node; }
@@ -79,7 +80,12 @@ void read_verdict(const fs::path& folder, RunSummary& out) {
 bool is_live_run(const RunFolder& folder, std::int64_t now_wall_ns) {
   const RunInfo& info = folder.info();
   if (info.status != RunStatus::kRunning) return false;
-  if (is_this_node(info) && is_job_alive(system_host(), info)) return true;
+  if (is_this_node(info)) {
+    if (is_job_alive(system_host(), info)) return true;
+    // Names of machines are not always different; the number of a start of the kernel is.
+    const bool is_this_machine = !info.boot_id.empty() && info.boot_id == boot_id(system_host());
+    if (const auto is_recorded = has_recorder(folder.path()); is_this_machine && is_recorded) return *is_recorded;
+  }
   const auto written = last_write_wall_ns(folder);
   return written && now_wall_ns - *written < std::max(kStillWrittenNs, 3 * info.interval_ns);
 }

@@ -63,7 +63,7 @@ def test_kill_at_a_random_moment(home, turn):
         # The recorder goes on until the job ends, and closes the run without knowing how it ended.
         wait_for(lambda: home.runs() == [] or home.run_json()["status"] != "running", "the recorder's end")
         if home.runs():
-            assert home.run_json()["status"] == "unknown"
+            assert home.run_json()["status"] == "ended"
     elif victim in ("_recorder", "_watch"):
         assert home.run_json()["exit_code"] == 3
         assert home.run_json()["status"] == "failed"
@@ -153,6 +153,19 @@ def test_at_most_the_last_second_is_lost(home):
     os.kill(recorder, signal.SIGKILL)
     last_ns = max(int(recording["to_mono_ns"]) for recording in shown(home)["recordings"])
     assert when_ns - last_ns < 1.3e9  # a second, and what a commit may take on a busy machine
+
+
+def test_a_run_of_which_nothing_is_left_is_not_shown_as_running(home):
+    job = home.start("sleep", "1000", flags=["--quiet"])
+    recorder = wait_for(lambda: part_of(job.pid, "_recorder"), "the recorder")
+    sleeper = wait_for(lambda: part_of(job.pid, "1000"), "the job")
+    wait_for(lambda: (shown(home) or {}).get("recordings"), "its file")
+    assert shown(home)["run"]["status"] == "running"
+    for pid in (job.pid, recorder, sleeper):
+        os.kill(pid, signal.SIGKILL)
+    job.wait(GIVE_UP_S)
+    wait_for(lambda: not is_alive(recorder) and not is_alive(sleeper), "their end")
+    assert shown(home)["run"]["status"] == "unknown"
 
 
 def test_the_run_folder_is_deleted_while_we_record(home):

@@ -66,7 +66,7 @@ def test_the_end_of_a_process_that_is_recorded_is_noticed(home):
     job.kill()
     job.wait()
     assert recording.wait(GIVE_UP_S) == 0
-    assert home.run_json()["status"] == "unknown"
+    assert home.run_json()["status"] == "ended"
 
 
 def test_the_recorder_goes_on_without_its_supervisor(home):
@@ -80,5 +80,5 @@ def test_the_recorder_goes_on_without_its_supervisor(home):
     assert is_alive(pid)
     assert is_alive(recorder)
     job.stdin.close()
-    wait_for(lambda: home.run_json()["status"] == "unknown", "the recorder to see the job's end")
+    wait_for(lambda: home.run_json()["status"] == "ended", "the recorder to see the job's end")
     assert not is_alive(pid)

@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 import pytest
-from processes import GIVE_UP_S, HOTLAP, part_of, shown, wait_for
+from processes import GIVE_UP_S, HOTLAP, part_of, shown, state_of, wait_for
 
 
 def hotlap(home, *words):
@@ -23,8 +23,59 @@ def test_a_running_process_is_recorded_until_it_ends(home):
     job.wait()
     assert recording.wait(GIVE_UP_S) == 0
     info = home.run_json()
-    assert (info["status"], info["exit_code"], info["name"]) == ("unknown", None, "seen")
-    assert "sleep 1000" in hotlap(home, "show", "last").stdout
+    assert (info["status"], info["exit_code"], info["name"]) == ("ended", None, "seen")
+    page = hotlap(home, "show", "last").stdout
+    assert "sleep 1000" in page and "ended, exit code not known" in page
+
+
+def test_a_process_that_goes_on_without_us_has_not_ended(home):
+    job = subprocess.Popen(["sleep", "1000"])
+    recording = subprocess.Popen([HOTLAP, "record", "--pid", str(job.pid), "--quiet"], env=home.environment)
+    wait_for(home.recordings, "its file")
+    recording.send_signal(signal.SIGINT)
+    assert recording.wait(GIVE_UP_S) == 0
+    job.kill()
+    job.wait()
+    assert home.run_json()["status"] == "unknown"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_what_ends_a_program_at_a_terminal_ends_a_recording_in_order(home, number):
+    recording = subprocess.Popen([HOTLAP, "record", "--host", "--quiet"], env=home.environment)
+    wait_for(home.recordings, "its file")
+    recording.send_signal(number)
+    assert recording.wait(GIVE_UP_S) == 0
+    assert home.run_json()["status"] == "finished"
+
+
+def test_under_nohup_a_recording_outlives_its_terminal(home):
+    recording = subprocess.Popen(["nohup", HOTLAP, "record", "--host", "--quiet"], env=home.environment,
+                                 stderr=subprocess.DEVNULL)
+    wait_for(lambda: shown(home) and shown(home)["recordings"], "its file")
+    recording.send_signal(signal.SIGHUP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        recording.wait(1)
+    recording.terminate()
+    assert recording.wait(GIVE_UP_S) == 0
+
+
+def test_a_process_that_has_ended_already_is_not_recorded(home):
+    job = subprocess.Popen(["true"])
+    wait_for(lambda: state_of(job.pid) == "Z", "its end")
+    done = hotlap(home, "record", "--pid", str(job.pid))
+    job.wait()
+    assert done.returncode == 1
+    assert done.stderr == "hotlap record: process %d has ended; its parent has not asked how\n" % job.pid
+    assert home.runs() == []
+
+
+def test_a_killed_recording_of_the_machine_is_not_shown_as_running(home):
+    recording = subprocess.Popen([HOTLAP, "record", "--host", "--quiet"], env=home.environment)
+    wait_for(lambda: shown(home) and shown(home)["recordings"], "its file")
+    assert shown(home)["run"]["status"] == "running"
+    recording.kill()
+    recording.wait()
+    assert shown(home)["run"]["status"] == "unknown"
 
 
 def test_the_machine_is_recorded_until_a_signal(home):

@@ -100,7 +100,9 @@ extern constinit const CommandSpec command_ls{
     .name = "ls",
     .summary = "List the runs, newest first, with the first line of their verdicts.",
     .example = "hotlap ls --limit 10",
-    .help = "A run that says \"end not seen\" was killed together with its recorder; what it recorded is there.",
+    .help =
+        "A run that says \"end not seen\" was killed together with its recorder; what it recorded is there. "
+        "Of a process that `hotlap run` did not start the exit code is not known.",
     .flags = kFlags,
     .positionals = kPositionals,
     .run = run};
