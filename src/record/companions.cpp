@@ -102,7 +102,8 @@ void Companions::take_messages() {
       was_refused_ = true;
     }
     // There is something to watch now.
-    if (message->word == "ready" && watcher_ < 0 && !options_.is_quiet) start_watcher(false);
+    const bool is_wanted = watcher_ < 0 && !options_.is_quiet && !job_is_over_;
+    if (message->word == "ready" && is_wanted) start_watcher(false);
   }
   if (is_closed && channel_fd_ >= 0) ::close(std::exchange(channel_fd_, -1));
 }
@@ -128,7 +129,8 @@ bool Companions::take_end(pid_t pid, int status, bool job_runs) {
   return true;
 }
 
-void Companions::stop_watcher() const {
+void Companions::stop_watcher() {
+  job_is_over_ = true;
   if (watcher_ > 0) ::kill(watcher_, SIGKILL);
 }
 

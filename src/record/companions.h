@@ -36,7 +36,8 @@ class Companions {
   // once.
   bool take_end(pid_t pid, int status, bool job_runs);
 
-  void stop_watcher() const;
+  // The job has ended: the live watcher is killed, and none is started any more.
+  void stop_watcher();
   void start_final_watcher() { start_watcher(true); }
   const bool& recorder_is_over() const { return recorder_is_over_; }
   bool was_refused() const { return was_refused_; }  // the recorder could not begin, and has said why
@@ -63,5 +64,6 @@ class Companions {
   bool was_refused_ = false;
   bool watcher_is_over_ = true;
 };
+  bool job_is_over_ = false;
 
 }  // namespace hotlap

@@ -28,7 +28,7 @@ namespace hotlap {
 namespace {
 
 constexpr std::int64_t kRecorderWaitNs = 10 * kNsPerS;  // for the recording to be closed, after the job's end
-constexpr std::int64_t kVerdictWaitNs = 30 * kNsPerS;
+constexpr std::int64_t kAllWaitNs = 20 * kNsPerS;       // for everything of ours: somebody waits for us, and pays
 constexpr int kNotRun = 126;
 constexpr std::int64_t kSecondTermNs = kNsPerS;  // closer together they are one request: timeout(1) signals twice
 
@@ -48,7 +48,7 @@ class Supervisor {
   void take(const Signal& signal);
   void pass_on(const Signal& signal);
   void reap();
-  void finish_recording(int status);
+  void finish_recording(int status, bool has_verdict);
   bool wait_until(std::int64_t deadline_ns, const bool& is_done);
   [[noreturn]] void die_by(int signal_number) const;
 
@@ -76,7 +76,7 @@ int Supervisor::run() {
     const int status = transfer(*options_.download, Phase::kDownloading);
     if (status != 0) {
       companions_.say(format("the download failed: the job was not started ({})", *options_.download));
-      finish_recording(status);
+      finish_recording(status, false);
       if (WIFSIGNALED(status)) die_by(WTERMSIG(status));
       return WEXITSTATUS(status);
     }
@@ -92,7 +92,7 @@ int Supervisor::run() {
     companions_.say(format("the upload failed ({})", *options_.upload));
   }
   witness_.stop();
-  finish_recording(status);
+  finish_recording(status, true);
   if (WIFSIGNALED(status)) die_by(WTERMSIG(status));
   return WEXITSTATUS(status);
 }
@@ -103,7 +103,7 @@ int Supervisor::start_job() {
   if (!pid.ok()) {
     const std::string line = format("hotlap: {}\n", pid.error().message);
     if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return failure.exit_code();
-    if (companions_.has_folder()) finish_recording(failure.exit_code() << 8);
+    if (companions_.has_folder()) finish_recording(failure.exit_code() << 8, false);
     if (plan_.runtime) plan_.runtime->remove();
     return failure.exit_code();
   }
@@ -213,11 +213,13 @@ void Supervisor::reap() {
   }
 }
 
-void Supervisor::finish_recording(int status) {
+// `has_verdict`: there was a job to judge.
+void Supervisor::finish_recording(int status, bool has_verdict) {
   if (!companions_.has_folder()) {
     if (plan_.runtime) plan_.runtime->remove();
     return;
   }
+  const std::int64_t until_ns = system_clock().mono_ns() + kAllWaitNs;
   companions_.stop_watcher();
   wait_until(system_clock().mono_ns() + kNsPerS, companions_.watcher_is_over());
   companions_.tell(WIFSIGNALED(status) ? "killed" : "exit",
@@ -228,9 +230,11 @@ void Supervisor::finish_recording(int status) {
   }
   companions_.complete_run(status);
   if (companions_.recorder_is_over() && plan_.runtime) plan_.runtime->remove();
-  if (was_interrupted_ || companions_.was_refused()) return;
+  if (was_interrupted_ || companions_.was_refused() || !has_verdict) return;
   companions_.start_final_watcher();
-  wait_until(system_clock().mono_ns() + kVerdictWaitNs, companions_.watcher_is_over());
+  if (!wait_until(until_ns, companions_.watcher_is_over()) && !was_interrupted_) {
+    companions_.say("the verdict takes longer: hotlap why will have it");
+  }
 }
 
 // So that whoever waits for us sees what it would have seen of the job: killed by that signal.

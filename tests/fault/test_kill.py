@@ -168,6 +168,21 @@ def test_a_run_of_which_nothing_is_left_is_not_shown_as_running(home):
     assert shown(home)["run"]["status"] == "unknown"
 
 
+def test_a_verdict_that_does_not_come_holds_nobody_up_for_long(home):
+    job = home.start("true", stderr=subprocess.PIPE, text=True)
+    watcher = wait_for(lambda: part_of(job.pid, "--final"), "the last watcher")
+    os.kill(watcher, signal.SIGSTOP)
+    began = time.monotonic()
+    while job.poll() is None:
+        assert time.monotonic() - began < GIVE_UP_S
+        time.sleep(0.1)
+    os.kill(watcher, signal.SIGCONT)
+    _, errors = job.communicate(timeout=GIVE_UP_S)
+    assert job.returncode == 0
+    assert "the verdict takes longer: hotlap why will have it" in errors
+    assert "recorded as" in errors  # it is said all the same when it comes
+
+
 def test_the_run_folder_is_deleted_while_we_record(home):
     job = home.start("sh", "-c", JOB, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     wait_for(home.recordings, "the recording")

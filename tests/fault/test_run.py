@@ -392,6 +392,17 @@ def test_inside_a_recorded_job_we_only_run(home):
 def test_ranks_of_one_launcher_share_one_recorder(home):
     ready = home.folder / "ready"
     ranks = []
+def test_a_job_that_is_over_at_once_is_not_watched_live(home):
+    """The recorder may say that it records when the job has ended already: whoever was started then, nobody would end."""
+    seen = set()
+    job = home.start("true", stderr=subprocess.DEVNULL)
+    while job.poll() is None:
+        seen |= {word for words in children(job.pid).values() if "_watch" in words for word in words}
+    assert job.returncode == 0
+    assert "--live" not in seen
+    assert "--final" in seen
+
+
     for rank in range(2):
         environment = dict(home.environment, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2",
                            MASTER_ADDR="localhost", MASTER_PORT="29517")
