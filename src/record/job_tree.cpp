@@ -14,6 +14,7 @@ constexpr std::int64_t kScanPeriodNs = kNsPerS;
 constexpr std::int64_t kScanShare = 200;  // a scan may take 1/200 of the time between scans
 constexpr std::int64_t kSettleNs = 3 * kNsPerS;
 constexpr std::size_t kCommandBytesMax = 4096;
+constexpr std::uint64_t kOldestMinor = 8;  // the hook wants Python 3.8
 constexpr std::size_t kEnvironmentBytesMax = 256 * 1024;
 
 std::string_view program_of(std::string_view command) {
@@ -27,6 +28,41 @@ bool contains_entry(std::string_view environment, std::string_view entry) {
     if (found == entry) return true;
   }
   return false;
+}
+
+// Its .pth file does not depend on PYTHONPATH.
+constexpr std::string_view kWheelHelps = "hotlap's wheel, installed in this Python, works all the same";
+
+// Why no hook can be in a Python that was started with such options; empty: they are no reason.
+std::string reason_by_flags(std::string_view command) {
+  next_word(command);
+  std::string flags;
+  for (std::string_view word = next_word(command); word.starts_with("-") && !word.starts_with("--");
+       word = next_word(command)) {
+    if (word == "-m" || word == "-c") break;
+    if (word == "-X" || word == "-W") next_word(command);
+    flags += word;
+    if (word.find_first_of("mc") != std::string_view::npos) break;  // "-Ic", "-um": what follows is the program's
+  }
+  if (flags.find('S') != std::string::npos) return "python -S reads neither sitecustomize nor .pth files";
+  for (const char flag : {'I', 'E'}) {
+    if (flags.find(flag) != std::string::npos) return format("python -{} ignores PYTHONPATH; {}", flag, kWheelHelps);
+  }
+  return {};
+}
+
+// "/usr/bin/python2.7" tells its version; other names do not.
+std::string reason_by_version(std::string_view program) {
+  constexpr std::string_view kName = "/python";
+  const std::size_t at = program.rfind('/');
+  if (at == std::string_view::npos || !program.substr(at).starts_with(kName)) return {};
+  const std::string_view version = program.substr(at + kName.size());
+  const std::size_t dot = version.find('.');
+  if (dot == std::string_view::npos) return {};
+  const auto major = parse_u64(version.substr(0, dot));
+  const auto minor = parse_u64(version.substr(dot + 1));
+  if (!major || !minor || *major > 3 || (*major == 3 && *minor >= kOldestMinor)) return {};
+  return format("Python {} is older than 3.{}", version, kOldestMinor);
 }
 
 bool has_ended(const ProcessStat& stat) { return stat.state == ProcessState::kZombie; }
@@ -339,20 +375,14 @@ void JobTree::settle(Node& node, Batch& out) {
 }
 
 std::string JobTree::absent_reason(std::int32_t pid, const ProcessInfo& info) const {
-  std::string_view rest(info.command);
-  next_word(rest);
-  for (std::string_view word = next_word(rest); word.starts_with("-") && !word.starts_with("--");
-       word = next_word(rest)) {
-    if (word == "-m" || word == "-c") break;
-    for (const char flag : {'I', 'E', 'S'}) {
-      if (word.find(flag) != std::string_view::npos) return format("python -{} ignores PYTHONPATH", flag);
-    }
-  }
+  const std::string program = host_.read_link(format("/proc/{}/exe", pid)).value_or(std::string());
+  if (std::string reason = reason_by_version(program); !reason.empty()) return reason;
+  if (std::string reason = reason_by_flags(info.command); !reason.empty()) return reason;
   const Result<std::string> environment = host_.read_text(format("/proc/{}/environ", pid), kEnvironmentBytesMax);
   if (!environment.ok()) return "its environment cannot be read";
   if (contains_entry(*environment, "HOTLAP=0")) return "HOTLAP=0 switches it off";
   if (environment->find("HOTLAP_RING_DIR=") == std::string::npos) return "it was started with another environment";
-  if (environment->find("/_bootstrap") == std::string::npos) return "PYTHONPATH was replaced";
+  if (environment->find("/_bootstrap") == std::string::npos) return format("PYTHONPATH was replaced; {}", kWheelHelps);
   return "forked from a process without it, or stopped before it was loaded";
 }
 
@@ -369,6 +399,11 @@ std::string_view JobTree::label_of(std::uint32_t slot) const {
 
 void JobTree::end(Node& node, std::int64_t t_ns, std::string_view how, Batch& out) {
   node.info.end_ns = t_ns;
+  const bool lacks_reason = node.is_python && !node.info.has_hook && node.info.hook_absent_reason.empty();
+  if (options_.expects_hook && lacks_reason) {
+    const std::string reason = reason_by_flags(node.info.command);
+    node.info.hook_absent_reason = reason.empty() ? "it ended before the reason could be looked up" : reason;
+  }
   labels_in_use_.erase(node.info.label);
   out.processes.push_back(node.info);
   out.events.push_back({t_ns, EventKind::kProcessEnd, node.info.slot, std::string(how)});

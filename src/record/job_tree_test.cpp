@@ -228,6 +228,8 @@ TEST_F(JobTreeTest, SaysWhyAPythonProcessHasNoHook) {
   make(102, 100, "p", "/usr/bin/python3 w.py");
   make(103, 100, "p", "python3 w.py", "/usr/bin/x", std::string_view("HOTLAP_RING_DIR=/r\0PYTHONPATH=/mine", 35));
   make(104, 100, "p", "bash w.sh");
+  make(106, 100, "p", "python w.py", "/opt/bin/python2.7",
+       std::string_view("HOTLAP_RING_DIR=/r\0PYTHONPATH=/_bootstrap", 42));
   scan();
   Batch seen;
   tree_->hook_seen(100, kTicks, clock_.now_ns, seen);
@@ -239,9 +241,32 @@ TEST_F(JobTreeTest, SaysWhyAPythonProcessHasNoHook) {
       reasons[process.pid] = process.hook_absent_reason;
     }
   }
-  EXPECT_EQ(reasons, (std::map<int, std::string>{{101, "python -I ignores PYTHONPATH"},
+  const std::string wheel = "; hotlap's wheel, installed in this Python, works all the same";
+  EXPECT_EQ(reasons, (std::map<int, std::string>{{101, "python -I ignores PYTHONPATH" + wheel},
                                                  {102, "it was started with another environment"},
-                                                 {103, "PYTHONPATH was replaced"}}));
+                                                 {103, "PYTHONPATH was replaced" + wheel},
+                                                 {106, "Python 2.7 is older than 3.8"}}));
+}
+
+// Its options are known from its first look; its environment is gone with it.
+TEST_F(JobTreeTest, AShortPythonProcessHasAReasonToo) {
+  make(101, 100, "p", "python3 -W error -S w.py");
+  make(102, 100, "p", "/usr/bin/python3 w.py");
+  make(103, 100, "p", "python3 -uIm work --Size S");
+  make(104, 100, "p", "python3 -m work -S");
+  make(105, 100, "p", "bash w.sh");
+  scan();
+  for (int pid = 101; pid <= 105; ++pid) end(pid);
+  std::map<int, std::string> reasons;
+  for (const ProcessInfo& process : scan().processes) reasons[process.pid] = process.hook_absent_reason;
+  const std::string unknown = "it ended before the reason could be looked up";
+  EXPECT_EQ(reasons,
+            (std::map<int, std::string>{
+                {101, "python -S reads neither sitecustomize nor .pth files"},
+                {102, unknown},
+                {103, "python -I ignores PYTHONPATH; hotlap's wheel, installed in this Python, works all the same"},
+                {104, unknown},
+                {105, ""}}));
 }
 
 TEST_F(JobTreeTest, NothingIsListedWhileTheKernelSaysThatNothingChanged) {
