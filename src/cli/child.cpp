@@ -13,19 +13,12 @@
 #include <cstddef>
 
 #include "base/clock.h"
+#include "base/word_pointers.h"
 
 namespace hotlap {
 namespace {
 
 constexpr std::size_t kOutputBytesMax = 64U << 10U;
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  out.reserve(texts.size() + 1);
-  for (std::string& text : texts) out.push_back(text.data());
-  out.push_back(nullptr);
-  return out;
-}
 
 Result<pid_t> start(std::vector<std::string> words, std::vector<std::string> environment, int output_fd) {
   posix_spawn_file_actions_t actions{};
@@ -36,11 +29,10 @@ Result<pid_t> start(std::vector<std::string> words, std::vector<std::string> env
   ::posix_spawn_file_actions_adddup2(&actions, output_fd, STDOUT_FILENO);
   ::posix_spawn_file_actions_adddup2(&actions, output_fd, STDERR_FILENO);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-  const std::vector<char*> word_pointers = pointers(words);
-  const std::vector<char*> variable_pointers = pointers(environment);
+  const std::vector<char*> arguments = word_pointers(words);
+  const std::vector<char*> entries = word_pointers(environment);
   pid_t pid = -1;
-  const int failed =
-      ::posix_spawnp(&pid, words[0].c_str(), &actions, &attributes, word_pointers.data(), variable_pointers.data());
+  const int failed = ::posix_spawnp(&pid, words[0].c_str(), &actions, &attributes, arguments.data(), entries.data());
   ::posix_spawn_file_actions_destroy(&actions);
   ::posix_spawnattr_destroy(&attributes);
   if (failed != 0) return errno_error("cannot run " + words[0], failed);

@@ -28,6 +28,7 @@
 #include "base/format.h"
 #include "base/sanitizer.h"
 #include "base/text.h"
+#include "base/word_pointers.h"
 #include "query/query.h"
 
 extern char** environ;
@@ -208,11 +209,9 @@ Result<pid_t> start(std::vector<std::string> words, int output_fd) {
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_adddup2(&actions, output_fd, STDOUT_FILENO);
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
+  const std::vector<char*> arguments = word_pointers(words);
   pid_t pid = -1;
-  const int failed = ::posix_spawn(&pid, words[0].c_str(), &actions, nullptr, pointers.data(), environ);
+  const int failed = ::posix_spawn(&pid, words[0].c_str(), &actions, nullptr, arguments.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) return errno_error("cannot start the query's process", failed);
   return pid;

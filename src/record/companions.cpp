@@ -39,6 +39,10 @@ void Companions::tell(std::string_view word, std::int64_t number, std::string te
 
 void Companions::start(RunPlan& plan, pid_t job) {
   if (!plan.records) return;
+  if (::access(kOwnProgram, F_OK) != 0) {
+    plan.notes.emplace_back("not recorded: /proc is not mounted");
+    return;
+  }
   job_ = job;
   plan.info.start_wall_ns = system_clock().read().wall_ns;
   Result<RunFolder> folder = RunFolder::create(plan.home, plan.info);
@@ -101,6 +105,7 @@ void Companions::take_messages() {
       say("the job goes on without being recorded: " + message->text);
       was_refused_ = true;
     }
+    has_begun_ |= message->word == "ready";
     // There is something to watch now.
     const bool is_wanted = watcher_ < 0 && !options_.is_quiet && !job_is_over_;
     if (message->word == "ready" && is_wanted) start_watcher(false);
@@ -120,6 +125,11 @@ bool Companions::take_end(pid_t pid, int status, bool job_runs) {
   recorder_ = -1;
   recorder_is_over_ = true;
   const bool has_failed = WIFSIGNALED(status) || WEXITSTATUS(status) != 0;
+  if (has_failed && !job_runs && !has_begun_ && !was_refused_) {
+    was_refused_ = true;  // a short job: nothing else would tell
+    say(format("not recorded: the recorder could not start ({} {})", WIFSIGNALED(status) ? "signal" : "exit code",
+               WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)));
+  }
   if (!has_failed || !job_runs) return true;
   if (WIFSIGNALED(status) && recorder_starts_ < kRecorderStartsMax) {
     start_recorder();

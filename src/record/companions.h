@@ -40,7 +40,7 @@ class Companions {
   void stop_watcher();
   void start_final_watcher() { start_watcher(true); }
   const bool& recorder_is_over() const { return recorder_is_over_; }
-  bool was_refused() const { return was_refused_; }  // the recorder could not begin, and has said why
+  bool was_refused() const { return was_refused_; }  // nothing could be recorded, and that was said
   const bool& watcher_is_over() const { return watcher_is_over_; }
   // The recorder writes the run's end; when it could not, the one who knows it does. `status` as of waitpid.
   void complete_run(int status);
@@ -62,8 +62,9 @@ class Companions {
   int watcher_starts_ = 0;
   bool recorder_is_over_ = true;
   bool was_refused_ = false;
+  bool has_begun_ = false;  // a recorder has said that it records
   bool watcher_is_over_ = true;
-};
   bool job_is_over_ = false;
+};
 
 }  // namespace hotlap

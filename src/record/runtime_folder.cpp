@@ -47,8 +47,9 @@ Result<void> write_run_id(const fs::path& path, std::string_view run_id) {
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0) return errno_error(temporary, errno);
   const ssize_t n = ::write(fd, run_id.data(), run_id.size());
+  const int error = n < 0 ? errno : ENOSPC;  // a short write tells nothing
   ::close(fd);
-  if (n != static_cast<ssize_t>(run_id.size())) return errno_error(temporary, ENOSPC);
+  if (n != static_cast<ssize_t>(run_id.size())) return errno_error(temporary, error);
   if (::rename(temporary.c_str(), path.c_str()) != 0) return errno_error(path.native(), errno);
   return {};
 }
@@ -59,9 +60,9 @@ class Turn {
  public:
   Turn(const fs::path& home, std::int64_t wait_ns) : fd_(::open(home.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     for (const std::int64_t until_ns = system_clock().mono_ns() + wait_ns;;) {
-      is_ours_ = fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
+      error_ = fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
       const std::int64_t now_ns = system_clock().mono_ns();
-      if (is_ours_ || fd_ < 0 || now_ns >= until_ns) return;
+      if (error_ != EWOULDBLOCK || now_ns >= until_ns) return;
       system_clock().sleep_until(now_ns + kNsPerMs, -1);
     }
   }
@@ -70,11 +71,16 @@ class Turn {
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
-  bool is_ours() const { return is_ours_; }
+  bool is_ours() const { return error_ == 0; }
+  // Why it is not.
+  Error error(const fs::path& home) const {
+    if (error_ != EWOULDBLOCK) return errno_error(home.native(), error_);
+    return Error{ErrorCode::kIo, home.native() + ": another run holds it"};
+  }
 
  private:
   int fd_;
-  bool is_ours_ = false;
+  int error_ = 0;
 };
 
 // In one step, so that nobody finds half a folder; its content goes after the turn, which is short.
@@ -101,7 +107,7 @@ Result<fs::path> runtime_home() {
 
 Result<RuntimeFolder> RuntimeFolder::claim(const fs::path& home, std::string_view name, std::string_view run_id) {
   const Turn turn(home, kTurnWaitNs);
-  if (!turn.is_ours()) return Error{ErrorCode::kIo, home.native() + ": another run holds it"};
+  if (!turn.is_ours()) return turn.error(home);
   RuntimeFolder folder;
   folder.path_ = home / name;
   HOTLAP_TRY(make_own_folder(folder.path_));

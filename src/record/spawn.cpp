@@ -18,6 +18,7 @@
 #include "base/host.h"
 #include "base/sanitizer.h"
 #include "base/text.h"
+#include "base/word_pointers.h"
 
 namespace hotlap {
 namespace {
@@ -26,14 +27,6 @@ constexpr int kFirstHandedFd = 3;
 constexpr int kHandedMax = 8;
 constexpr int kNoDescriptors = 125;
 constexpr std::size_t kFirstLineMax = 256;  // the kernel looks at no more of a script
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  out.reserve(texts.size() + 1);
-  for (std::string& text : texts) out.push_back(text.data());
-  out.push_back(nullptr);
-  return out;
-}
 
 void restore_signals(const InheritedSignals& signals) {
   if (signals.ignores_child) ::signal(SIGCHLD, SIG_IGN);
@@ -86,6 +79,17 @@ std::string why_not_started(const std::string& file, int error_number) {
                 ::access(interpreter.c_str(), F_OK) == 0 ? "cannot be executed" : "does not exist");
 }
 
+// What these load into the job is meant for the job; in ours it costs, and what ld.so says of it would be said twice.
+std::vector<char*> own_environment() {
+  std::vector<char*> entries;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    if (!text.starts_with("LD_PRELOAD=") && !text.starts_with("LD_AUDIT=")) entries.push_back(*entry);
+  }
+  entries.push_back(nullptr);
+  return entries;
+}
+
 // Between fork and exec, in a process that had one thread.
 [[noreturn]] void become_own(const OwnProcess& process, char* const* words, const InheritedSignals& signals,
                              pid_t parent) {
@@ -116,7 +120,7 @@ std::string why_not_started(const std::string& file, int error_number) {
     ::setrlimit(RLIMIT_AS, &limit);
   }
   restore_signals(signals);
-  ::execve("/proc/self/exe", words, environ);
+  ::execve(kOwnProgram, words, own_environment().data());
   ::_exit(127);
 }
 
@@ -140,8 +144,8 @@ Result<pid_t> spawn_job(const std::vector<std::string>& command, const std::vect
                         const InheritedSignals& signals, SpawnFailure& failure) {
   std::vector<std::string> words(command);
   std::vector<std::string> variables(environment);
-  const std::vector<char*> word_pointers = pointers(words);
-  const std::vector<char*> variable_pointers = pointers(variables);
+  const std::vector<char*> arguments = word_pointers(words);
+  const std::vector<char*> entries = word_pointers(variables);
   std::array<int, 2> report{-1, -1};  // closed by a successful exec; carries the failure otherwise
   const bool can_report = ::pipe2(report.data(), O_CLOEXEC) == 0;
   const pid_t pid = ::fork();
@@ -152,7 +156,7 @@ Result<pid_t> spawn_job(const std::vector<std::string>& command, const std::vect
   }
   if (pid == 0) {
     restore_signals(signals);
-    ::execvpe(word_pointers[0], word_pointers.data(), variable_pointers.data());
+    ::execvpe(arguments[0], arguments.data(), entries.data());
     const SpawnFailure refused{errno};
     const std::string line = can_report ? "" : format("hotlap: {}\n", describe(refused, command[0]).message);
     while (!line.empty() && ::write(STDERR_FILENO, line.data(), line.size()) < 0 && errno == EINTR) {}
@@ -173,7 +177,7 @@ Result<pid_t> spawn_job(const std::vector<std::string>& command, const std::vect
 
 SpawnFailure become_job(const std::vector<std::string>& command) {
   std::vector<std::string> words(command);
-  ::execvp(words[0].c_str(), pointers(words).data());
+  ::execvp(words[0].c_str(), word_pointers(words).data());
   return {errno};
 }
 
@@ -192,12 +196,12 @@ Error describe(const SpawnFailure& failure, std::string_view program) {
 Result<pid_t> spawn_own(const OwnProcess& process, const InheritedSignals& signals) {
   std::vector<std::string> words{"hotlap"};
   words.insert(words.end(), process.words.begin(), process.words.end());
-  const std::vector<char*> word_pointers = pointers(words);
+  const std::vector<char*> arguments = word_pointers(words);
   HOTLAP_CHECK(process.descriptors.size() <= static_cast<std::size_t>(kHandedMax));
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return errno_error("cannot start a process", errno);
-  if (pid == 0) become_own(process, word_pointers.data(), signals, parent);
+  if (pid == 0) become_own(process, arguments.data(), signals, parent);
   return pid;
 }
 

@@ -39,6 +39,9 @@ SpawnFailure become_job(const std::vector<std::string>& command);
 // "no-such: command not found", "cannot run ./tool: its interpreter '/opt/python9' does not exist"
 Error describe(const SpawnFailure& failure, std::string_view program);
 
+// This program, also after its file was replaced.
+inline constexpr const char* kOwnProgram = "/proc/self/exe";
+
 struct OwnProcess {
   std::vector<std::string> words;       // after the program's name
   std::vector<int> descriptors;         // become 3, 4 …

@@ -47,7 +47,10 @@ std::string message_of(sqlite3* raw, int code) {
     case SQLITE_TOOBIG: return "damaged: a value in it is not what was written";
     default: break;
   }
-  return raw != nullptr ? sqlite3_errmsg(raw) : sqlite3_errstr(code);
+  std::string text = raw != nullptr ? sqlite3_errmsg(raw) : sqlite3_errstr(code);
+  // "disk I/O error" alone tells nobody what to do.
+  const int system_error = raw != nullptr && (code & 0xFF) == SQLITE_IOERR ? sqlite3_system_errno(raw) : 0;
+  return system_error != 0 ? errno_error(text, system_error).message : text;
 }
 
 }  // namespace

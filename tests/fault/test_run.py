@@ -88,6 +88,14 @@ echo "[]" > "$HOROVOD_TIMELINE"
 """
 
 
+def test_what_is_preloaded_into_the_job_is_not_into_ours(home):
+    home.environment["LD_PRELOAD"] = "/no/such/library.so"
+    done = home.run("sh", "-c", "echo job")
+    assert (done.returncode, done.stdout) == (0, "job\n")
+    # By hotlap itself, which was started with it, and by the job.
+    assert len([line for line in done.stderr.splitlines() if "/no/such/library.so" in line]) == 2
+
+
 def test_horovods_timeline_is_kept_with_the_run(home):
     """The job stands in for Horovod: it writes where the variable says, once it is initialised."""
     assert home.run("sh", "-c", TIMELINE, flags=["--horovod-timeline"], timeout=60).returncode == 0
@@ -253,14 +261,6 @@ def test_stop_and_continue(home):
     assert job.wait(60) == -signal.SIGTERM
 
 
-def test_private_files_only(home):
-    home.run("true")
-    for path in home.home.rglob("*"):
-        mode = stat.S_IMODE(path.stat().st_mode)
-        assert mode == (0o700 if path.is_dir() else 0o600), path
-
-
-def test_secrets_are_not_recorded(home):
 def test_a_stop_of_us_alone_stops_the_job_until_we_go_on(home):
     """SIGSTOP cannot be caught, so it cannot be passed on as other signals are."""
     job = home.start("sleep", "1000", flags=["--quiet"])
@@ -290,6 +290,14 @@ def test_a_job_that_ends_while_we_are_stopped_is_seen(home):
     assert job.wait(60) == -signal.SIGKILL
 
 
+def test_private_files_only(home):
+    home.run("true")
+    for path in home.home.rglob("*"):
+        mode = stat.S_IMODE(path.stat().st_mode)
+        assert mode == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_secrets_are_not_recorded(home):
     home.environment["SLURM_JWT"] = home.environment["MY_TOKEN"] = "SECRETVALUE"
     home.run("true", "--api-key", "SECRETVALUE", "https://me:SECRETVALUE@host/x", "--lr=0.1")
     text = "".join(p.read_bytes().decode("latin-1") for p in home.home.rglob("*") if p.is_file())
@@ -327,6 +335,17 @@ def test_a_home_that_cannot_be_written_does_not_stop_the_job(home):
     done = home.run("sh", "-c", "echo yes")
     home.folder.chmod(0o700)
     assert (done.returncode, done.stdout) == (0, "yes\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="needs a mount namespace")
+def test_without_proc_the_job_runs_and_it_is_said_that_nothing_is_recorded(home):
+    away = ["unshare", "--mount", "sh", "-c", "umount -l /proc && exec \"$@\"", "sh"]
+    if subprocess.run([*away, "true"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
+        pytest.skip("may not take /proc away")
+    done = subprocess.run([*away, *home.words("sh", "-c", "echo job; exit 3")], env=home.environment,
+                          capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (3, "job\n")
+    assert said(done.stderr) == ["hotlap: not recorded: /proc is not mounted"]
 
 
 @pytest.mark.parametrize("place", ["/proc/nowhere", "/dev/full/x", ""])
@@ -373,6 +392,17 @@ def test_a_killed_watcher_is_started_again(home):
     assert any("Can't tell" in line for line in said(errors))
 
 
+def test_a_job_that_is_over_at_once_is_not_watched_live(home):
+    """The recorder may say that it records when the job has ended already: whoever was started then, nobody would end."""
+    seen = set()
+    job = home.start("true", stderr=subprocess.DEVNULL)
+    while job.poll() is None:
+        seen |= {word for words in children(job.pid).values() if "_watch" in words for word in words}
+    assert job.returncode == 0
+    assert "--live" not in seen
+    assert "--final" in seen
+
+
 def test_a_transfer_inside_a_recorded_job_still_happens(home):
     """With a download of its own the inner one cannot simply become its command."""
     log = home.folder / "log"
@@ -392,17 +422,6 @@ def test_inside_a_recorded_job_we_only_run(home):
 def test_ranks_of_one_launcher_share_one_recorder(home):
     ready = home.folder / "ready"
     ranks = []
-def test_a_job_that_is_over_at_once_is_not_watched_live(home):
-    """The recorder may say that it records when the job has ended already: whoever was started then, nobody would end."""
-    seen = set()
-    job = home.start("true", stderr=subprocess.DEVNULL)
-    while job.poll() is None:
-        seen |= {word for words in children(job.pid).values() if "_watch" in words for word in words}
-    assert job.returncode == 0
-    assert "--live" not in seen
-    assert "--final" in seen
-
-
     for rank in range(2):
         environment = dict(home.environment, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2",
                            MASTER_ADDR="localhost", MASTER_PORT="29517")
