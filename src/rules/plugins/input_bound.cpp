@@ -283,9 +283,15 @@ void exclude_look_alikes(const FactTable& facts, const Case& c, Finding& finding
   if (other && *other < 10 && c.workers > 0) finding.look_alikes_excluded.emplace_back("hot core");
 }
 
+// "1 core", "0.5 cores".
+std::string cores_counted(double cores) {
+  const std::string figure = cores_figure(cores);
+  return figure + (figure == "1" ? " core" : " cores");
+}
+
 std::string cores_words(const Case& c) {
   const double idle = std::max(c.cores * (1 - c.busy_pct / 100), 0.0);
-  return format("{} of {} cores idle", cores_figure(idle), cores_figure(c.cores));
+  return format("{} of {} idle", cores_figure(idle), cores_counted(c.cores));
 }
 
 // Which part of making a batch is worth a look.
@@ -311,7 +317,7 @@ void advise_workers(const Case& c, const LoaderChoice& choice, Finding& finding)
                 .note = format("now {}; ", c.workers)};
   if (choice.least < choice.workers) advice.note += format("{} is the least that could do, ", choice.least);
   advice.note += format("more than {} adds nothing", choice.workers);
-  if (on_full_cores) advice.note += format(": {} cores full", cores_figure(c.cores));
+  if (on_full_cores) advice.note += format(": {} full", cores_counted(c.cores));
   finding.evidence["advised_workers"] = static_cast<double>(choice.workers);
   finding.advice.push_back(std::move(advice));
   if (c.io_share >= kIoShareHigh) finding.advice.back().note += "; IF the storage gives that much, not measured";
@@ -342,7 +348,7 @@ void too_few_workers(const Case& c, const LoaderChoice& choice, Finding& finding
 void cores_full(const Case& c, int workers_max, Finding& finding) {
   const LoaderCosts& costs = c.costs;
   finding.cause = "All cores full: more loader workers will NOT help";
-  std::string busy = format("{} cores at {} %", cores_figure(c.cores), figure(c.busy_pct));
+  std::string busy = format("{} at {} %", cores_counted(c.cores), figure(c.busy_pct));
   if (const auto runnable = c.core_use->number("runnable")) busy += format(", {} runnable", figure(*runnable));
   finding.why.push_back(busy);
   finding.why.push_back(format("a batch is {} ms of CPU, the step itself {} ms: >= {} ms on this machine",
@@ -362,7 +368,7 @@ void cores_full(const Case& c, int workers_max, Finding& finding) {
   const double then_ms = c.with_cores_ms(choice.workers, cores_then);
   const Range range = predict(c, then_ms, then_ms, choice.workers, choice.limit == LoaderLimit::kCores);
   if ((range.low + range.high) / 2 > (1 - kGainMin) * c.step_ms) return;
-  finding.advice.push_back({.change = format("{} cores and num_workers={}", cores_figure(cores_then), choice.workers),
+  finding.advice.push_back({.change = format("{} and num_workers={}", cores_counted(cores_then), choice.workers),
                             .step_ms_low = range.low,
                             .step_ms_high = range.high,
                             .basis = Basis::kModel,
