@@ -35,6 +35,7 @@ struct TickInfo {
   std::int64_t t_ns = 0;     // the tick's one timestamp, CLOCK_MONOTONIC
   std::uint64_t number = 0;  // counts ticks of this collector from 0
   JobView job;
+  bool is_last = false;  // the job has ended: what is asked for at longer intervals is asked for once more
 };
 
 // Confined to its lane's thread. Keeps descriptors open and reuses buffers: no allocation in the steady state.
@@ -56,6 +57,7 @@ struct CollectorSpec {
   std::int64_t min_period_ns = 0;  // not sampled more often than this; 0: at every tick
   Lane lane = Lane::kFast;
   bool on_by_default = true;
+  bool sees_end = false;  // sampled once more when the job has ended: it may know what ended it
   // When `open` says that this machine has none of it, it is asked again after this time, then after twice as long,
   // up to 64 times as long: for drivers that come later. 0: never again.
   std::int64_t look_again_ns = 0;

@@ -108,14 +108,24 @@ void CollectorLane::tick(std::int64_t t_ns, const JobView& job, Batch& out) {
   for (const auto& member : members_) {
     // Half an interval of tolerance: a tick that comes a little early must not push a collector to the next one.
     if (member->is_absent || t_ns < member->due_ns - interval_ns_ / 2) continue;
-    run(*member, t_ns, job, out);
+    run(*member, {t_ns, member->ticks, job}, out);
     const std::int64_t after_ns = clock_.mono_ns();
     member->use.time_ns += static_cast<std::uint64_t>(std::max<std::int64_t>(0, after_ns - before_ns));
     before_ns = after_ns;
   }
 }
 
-void CollectorLane::run(Member& member, std::int64_t t_ns, const JobView& job, Batch& out) {
+void CollectorLane::last_tick(std::int64_t t_ns, const JobView& job, Batch& out) {
+  HOTLAP_DCHECK(thread_.calls_on_owner());
+  out.t_ns = t_ns;
+  ++tick_number_;
+  for (const auto& member : members_) {
+    if (member->spec->sees_end && member->collector) run(*member, {t_ns, member->ticks, job, true}, out);
+  }
+}
+
+void CollectorLane::run(Member& member, const TickInfo& tick, Batch& out) {
+  const std::int64_t t_ns = tick.t_ns;
   const std::int64_t period = period_ns(member);
   // Keeps its phase, unless it fell behind or the period became shorter.
   const std::int64_t on_grid = member.due_ns == kAtOnce ? t_ns + period : member.due_ns + period;
@@ -123,7 +133,8 @@ void CollectorLane::run(Member& member, std::int64_t t_ns, const JobView& job, B
   if (!member.collector && !open(member, out)) return;
 
   Sink sink(*this, *member.spec, out);
-  const Result<Outcome> outcome = member.collector->sample({t_ns, member.ticks++, job}, sink);
+  const Result<Outcome> outcome = member.collector->sample(tick, sink);
+  ++member.ticks;
   if (outcome.ok()) {
     member.failures = 0;
     ++member.use.samples;

@@ -48,6 +48,9 @@ class CollectorLane {
   // Samples whatever is due at `t_ns` into `out`. One failing collector does not affect the others: it pauses for
   // 1, 2, 4 … 64 of its periods.
   void tick(std::int64_t t_ns, const JobView& job, Batch& out);
+  // The same of the collectors that want to see the job's end, whether they are due or not. `t_ns`: after the last
+  // tick's.
+  void last_tick(std::int64_t t_ns, const JobView& job, Batch& out);
   // The next time at which something is due; INT64_MAX when the lane is empty.
   std::int64_t next_due_ns() const;
   std::vector<CollectorUse> use() const;
@@ -55,7 +58,7 @@ class CollectorLane {
  private:
   class Sink;
   struct Member;
-  void run(Member& member, std::int64_t t_ns, const JobView& job, Batch& out);
+  void run(Member& member, const TickInfo& tick, Batch& out);
   bool open(Member& member, Batch& out);
   std::int64_t period_ns(const Member& member) const;
   void back_off(Member& member, const Error& error, Batch& out);

@@ -120,6 +120,30 @@ TEST_F(LaneTest, ASecondValueInOneTickIsDroppedAndCounted) {
   EXPECT_EQ(losses_[0].counter, "collect.duplicates");
 }
 
+// The kernel's count of processes that it killed for want of memory is asked for rarely: not after the last one.
+TEST_F(LaneTest, WhoWantsToSeeTheEndIsAskedOnceMore) {
+  const CollectorSpec spec{
+      .name = "counts kills", .metrics = kMetrics, .min_period_ns = 10 * kIntervalNs, .sees_end = true};
+  const CollectorSpec other{.name = "other", .metrics = kMetrics};
+  std::vector<bool> asked;
+  int others = 0;
+  CollectorLane lane(setup_);
+  lane.adopt(spec, std::make_unique<ScriptedCollector>([&](const TickInfo& tick, SampleSink&) -> Result<Outcome> {
+               asked.push_back(tick.is_last);
+               return Outcome::kSampled;
+             }));
+  lane.adopt(other, std::make_unique<ScriptedCollector>([&](const TickInfo&, SampleSink&) -> Result<Outcome> {
+               ++others;
+               return Outcome::kSampled;
+             }));
+  calls(lane, 3);
+  Batch batch;
+  lane.last_tick(3 * kIntervalNs, {}, batch);
+  EXPECT_EQ(asked, (std::vector{false, true}));
+  EXPECT_EQ(others, 3);
+  EXPECT_EQ(batch.t_ns, 3 * kIntervalNs);
+}
+
 TEST_F(LaneTest, SeriesBeyondTheBoundAreCountedOnceEach) {
   const CollectorSpec spec{.name = "many", .metrics = kMetrics};
   CollectorLane lane(setup_);

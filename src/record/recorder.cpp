@@ -271,6 +271,7 @@ void Recorder::last_words() {
     batch->events.push_back(
         {progress.last_step_end_ns, EventKind::kPhase, 0, std::string(to_string(Phase::kFinalisation))});
   }
+  lane_.last_tick(t_ns, {root_pid_.load(std::memory_order_relaxed), {}}, *batch);
   tree_.finish(t_ns, main_exit_, *batch);
   batch->clock.push_back(options_.clock->read());
   take_notes(*batch);

@@ -218,7 +218,7 @@ class CgroupCollector final : public Collector {
       find_places();
       sample_limits(out);
     }
-    const bool slow_is_due = slow_due_.at(tick.t_ns);
+    const bool slow_is_due = slow_due_.at(tick.t_ns) || tick.is_last;  // memory events: what may have killed the job
     sample_cpu(slow_is_due, out);
     const std::optional<std::uint64_t> current = sample_memory_current(out);
     if (!slow_is_due) return Outcome::kSampled;
@@ -522,6 +522,7 @@ extern constinit const CollectorSpec collector_cgroup{
     .name = "cgroup",
     .summary = "What the job may use of the machine, what its control group uses, and when it was held back.",
     .metrics = kMetrics,
+    .sees_end = true,
     .open = open_collector};
 
 }  // namespace hotlap
