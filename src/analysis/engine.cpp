@@ -204,16 +204,16 @@ std::vector<Loss> RecordingAnalysis::losses() const {
 }
 
 Result<void> RunAnalysis::advance(std::span<RecordingReader* const> recordings) {
-  Result<void> first;
+  damaged_.clear();
   for (RecordingReader* reader : recordings) {
     auto found = std::ranges::find(recordings_, reader, [](const auto& entry) { return entry.first; });
     if (found == recordings_.end()) {
       recordings_.emplace_back(reader, std::make_unique<RecordingAnalysis>(*reader, run_, specs_));
       found = recordings_.end() - 1;
     }
-    if (Result<void> read = found->second->advance(); !read.ok() && first.ok()) first = std::move(read);
+    if (Result<void> read = found->second->advance(); !read.ok()) damaged_.push_back(std::move(read).error());
   }
-  return first;
+  return damaged_.empty() ? Result<void>() : Result<void>(Error(damaged_.front()));
 }
 
 void RunAnalysis::finish() {

@@ -84,6 +84,8 @@ class RunAnalysis {
   // Takes up recordings not seen before and reads on in all. A recording that cannot be read any more keeps what it
   // gave; the first such error is returned after the others were read.
   Result<void> advance(std::span<RecordingReader* const> recordings);
+  // All errors of the last advance(), one of each recording that has one.
+  const std::vector<Error>& damaged() const { return damaged_; }
   void finish();
   // The facts as they are now.
   FactTable facts() const;
@@ -94,6 +96,7 @@ class RunAnalysis {
   const RunInfo& run_;
   std::span<const AnalyzerSpec* const> specs_;
   std::vector<std::pair<RecordingReader*, std::unique_ptr<RecordingAnalysis>>> recordings_;
+  std::vector<Error> damaged_;
 };
 
 }  // namespace hotlap

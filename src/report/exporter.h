@@ -20,7 +20,8 @@ struct ExporterSpec {
   std::string_view summary;
   std::string_view media_type;
   std::string_view extension;
-  bool is_report = false;  // the answer, for people: what `hotlap report` writes
+  bool is_report = false;        // the answer, for people: what `hotlap report` writes
+  bool needs_unix_time = false;  // samples of a recording without it have no time in this format
   Result<void> (*write)(const ReportView& view, std::ostream& out) = nullptr;
 };
 

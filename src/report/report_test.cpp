@@ -11,6 +11,7 @@
 #include "base/json_reader.h"
 #include "report/registry.h"
 #include "store/recording_writer.h"
+#include "view/recording_gaps.h"
 
 namespace hotlap {
 namespace {
@@ -42,7 +43,7 @@ class ReportTest : public testing::Test {
     ASSERT_TRUE(writer.ok()) << writer.error().message;
     const SeriesHandle ticks = *(*writer)->add_series(kTicks, "core 0");
     const SeriesHandle bytes = *(*writer)->add_series(kBytes, "odd, \"name\"");
-    (*writer)->add_clock({.mono_ns = 0, .wall_ns = kWallNs, .boot_ns = 0});
+    if (has_clock_) (*writer)->add_clock({.mono_ns = 0, .wall_ns = kWallNs, .boot_ns = 0});
     (*writer)->add_tick(kNsPerS, std::vector<Sample>{{ticks, Value::of(std::uint64_t{150})},
                                                      {bytes, Value::of(std::uint64_t{UINT64_MAX})}});
     (*writer)->add_tick(kNsPerS * 3 / 2, std::vector<Sample>{{ticks, Value::missing(MissingReason::kReadFailed)}});
@@ -60,6 +61,7 @@ class ReportTest : public testing::Test {
     return "no such exporter";
   }
 
+  bool has_clock_ = true;
   fs::path home_;
   std::optional<RunReader> run_;
 };
@@ -70,6 +72,19 @@ TEST_F(ReportTest, CsvHasEverySampleInItsUnitAndNothingWhereItIsMissing) {
             "1800000001.000000000,cpu.user.seconds,core 0,1.5\n"
             "1800000001.000000000,net.bytes,\"odd, \"\"name\"\"\",18446744073709551615\n"
             "1800000001.500000000,cpu.user.seconds,core 0,\n");
+}
+
+// Monotonic time is no Unix time: a reader would see the year 1970.
+TEST_F(ReportTest, CsvHasNoTimeWhereTheClockIsNotKnown) {
+  has_clock_ = false;
+  TearDown();
+  SetUp();
+  EXPECT_EQ(exported("csv"),
+            "t_s,metric,instance,value\n"
+            ",cpu.user.seconds,core 0,1.5\n"
+            ",net.bytes,\"odd, \"\"name\"\"\",18446744073709551615\n"
+            ",cpu.user.seconds,core 0,\n");
+  EXPECT_TRUE(lacks_unix_time(*run_->recordings()[0]));
 }
 
 TEST_F(ReportTest, JsonHasTheAnalysisAndWhatWasRecorded) {

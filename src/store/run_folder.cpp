@@ -64,6 +64,13 @@ std::vector<std::string> run_ids(const fs::path& home) {
   return ids;
 }
 
+// What lies there is no recording, whatever it is called: the request was right.
+Result<void> check_is_file(const fs::path& path) {
+  Result<void> checked = check_regular_file(path);
+  if (checked.ok() || checked.error().code != ErrorCode::kInvalidInput) return checked;
+  return Error{ErrorCode::kNotFound, std::move(checked).error().message};
+}
+
 }  // namespace
 
 Result<RunFolder> RunFolder::create(const fs::path& home, const RunInfo& info) {
@@ -166,8 +173,9 @@ std::vector<RunFolder> RunFolder::list(const fs::path& home, std::size_t* unread
 Result<RunFolder> RunFolder::find(const fs::path& home, std::string_view run_untrusted) {
   const fs::path as_path(run_untrusted);
   std::error_code ignored;
-  if (as_path.extension() == ".hotlap") {
-    HOTLAP_TRY(check_regular_file(as_path));
+  const bool is_folder = fs::is_directory(as_path, ignored);
+  if (as_path.extension() == ".hotlap" && !is_folder) {
+    HOTLAP_TRY(check_is_file(as_path));
     const fs::path folder = fs::absolute(as_path).parent_path();
     for (const fs::path& candidate : {folder, folder.parent_path()}) {
       // A run.json that is damaged, or somebody else's, does not hide a recording that can be read.
@@ -184,7 +192,8 @@ Result<RunFolder> RunFolder::find(const fs::path& home, std::string_view run_unt
     run.info_.interval_ns = recording->info().interval_ns;
     return run;
   }
-  if (run_untrusted.find('/') != std::string_view::npos || run_untrusted == "." || run_untrusted == "..") {
+  const bool is_path = run_untrusted.find('/') != std::string_view::npos || as_path.extension() == ".hotlap";
+  if (is_path || run_untrusted == "." || run_untrusted == "..") {
     const fs::path folder = fs::absolute(as_path);
     std::error_code hidden;
     if (!fs::exists(folder / "run.json", hidden) && !hidden && fs::exists(folder, ignored)) {

@@ -13,6 +13,8 @@
 namespace hotlap {
 namespace {
 
+constexpr std::int64_t kHeaderBytes = 100;  // of an SQLite file
+
 Error not_a_recording(const std::string& path, std::string_view why) {
   return Error{ErrorCode::kCorrupt, format("{}: not a hotlap recording ({})", path, why)};
 }
@@ -53,7 +55,11 @@ Result<void> check_file(const std::string& path) {
     return Error{ErrorCode::kIo,
                  format("{}: no permission to read it (recordings are private to who made them)", path)};
   }
-  if (found.st_size == 0 && is_empty_or_absent(path + "-wal")) return not_a_recording(path, "the file is empty");
+  // SQLite takes what is too short for its own header for an empty database.
+  if (found.st_size < kHeaderBytes && is_empty_or_absent(path + "-wal")) {
+    return not_a_recording(path,
+                           found.st_size == 0 ? "the file is empty" : "too short to be one: cut, or another thing");
+  }
   return {};
 }
 

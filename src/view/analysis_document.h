@@ -97,8 +97,9 @@ struct AnalysisDocument {
   bool is_trace = false;            // steps of a profiler's trace: few, and measured under its load
   std::optional<double> idle_pct;   // of a trace: share of the steps in which the GPU ran nothing
   bool has_gpu = false;             // who waits: "GPU" or "training"
-  std::optional<double> cpu_hours;  // usable cores × time, when no price is known
-  std::optional<double> gpu_hours;
+  std::optional<double> cpu_hours;  // usable cores × time
+  std::optional<double> gpu_hours;  // GPUs that the job used × time; absent: not known, or there is none
+  std::int64_t oom_kills = 0;  // of a run that is over: processes killed for want of memory, in the job's control group
   std::optional<Price> price;
   // answer
   VerdictKind verdict = VerdictKind::kCannotTell;

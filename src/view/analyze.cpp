@@ -14,7 +14,9 @@
 #include "cost/price.h"
 #include "rules/registry.h"
 #include "rules/words.h"
+#include "view/job_hours.h"
 #include "view/previous_run.h"
+#include "view/recording_gaps.h"
 #include "view/run_document.h"
 #include "view/sql_rules.h"
 #include "view/verdict_text.h"
@@ -22,7 +24,6 @@
 namespace hotlap {
 namespace {
 
-constexpr double kSecondsPerHour = 3600;
 constexpr std::size_t kReasonsMax = 3;
 // The recorder gives a reason wherever it expected a hook.
 constexpr std::string_view kHookOff = "the hook was switched off";
@@ -304,10 +305,13 @@ Result<void> LiveAnalysis::refresh() {
   for (RecordingReader* recording : recordings) {
     const Result<std::vector<Loss>> stored = recording->read_losses();
     if (stored.ok()) add_losses(*stored, losses);
+    add_losses(losses_of_clock(*recording), losses);
   }
   state_->stored_losses.clear();
   for (auto& [counter, loss] : losses) state_->stored_losses.push_back(std::move(loss));
-  return state_->analysis.advance(recordings);
+  Result<void> read = state_->analysis.advance(recordings);
+  // One of several costs itself; where none can be read there is nothing to judge.
+  return state_->analysis.damaged().size() < recordings.size() ? Result<void>() : std::move(read);
 }
 
 void LiveAnalysis::finish() {
@@ -352,9 +356,8 @@ AnalysisDocument LiveAnalysis::document() const {
   } else if (from_ns && to_ns) {
     d.duration_s = static_cast<double>(*to_ns - *from_ns) / static_cast<double>(kNsPerS);
   }
-  if (const Fact* cores = facts.find("core_use.summary"); cores != nullptr && d.duration_s) {
-    if (const auto usable = cores->number("usable_cores")) d.cpu_hours = *usable * *d.duration_s / kSecondsPerHour;
-  }
+  set_hours(facts, d);
+  if (run.status != RunStatus::kRunning) d.oom_kills = oom_kills_of(state_->recordings());
   d.hook = coverage(state_->analysis.processes());
   if (d.grade == "B" && d.hook.python_processes > d.hook.hooked) {
     d.cannot_tell.push_back(d.hook.because == kHookOff
@@ -362,12 +365,17 @@ AnalysisDocument LiveAnalysis::document() const {
                                 : format("no hook in its Python: {}", d.hook.because));
   }
 
+  if (nodes.empty()) d.cannot_tell = {std::string(why_no_recording(run.status))};
+
   std::map<std::string, Loss> losses;
   add_losses(state_->stored_losses, losses);
   add_losses(state_->analysis.losses(), losses);
   for (auto& [counter, loss] : losses) d.losses.push_back(std::move(loss));
   for (const auto& reader : state_->readers) {
     for (const Error& problem : reader->problems()) d.problems.push_back(problem.message);
+  }
+  for (const Error& problem : state_->analysis.damaged()) {
+    d.problems.push_back(problem.message + "; what could be read of it counts");
   }
   for (std::string& problem : state_->sql_rules.problems()) d.problems.push_back(std::move(problem));
   if (is_live_run(state_->readers.front()->folder(), system_clock().read().wall_ns)) {
@@ -386,9 +394,7 @@ Result<AnalysisDocument> analyze_run(const RunFolder& folder, const RuleSettings
 }
 
 Result<void> write_verdict(const RunFolder& folder, const AnalysisDocument& document) {
-  std::string text = document.verdict_text + "\n";
-  for (const std::string& line : footer_lines(document)) text += line + "\n";
-  HOTLAP_TRY(folder.write_text("verdict.txt", text));
+  HOTLAP_TRY(folder.write_text("verdict.txt", full_text(document)));
   return folder.write_text("verdict.json", to_json(document));
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "model/value.h"
+#include "view/recording_gaps.h"
 
 namespace hotlap {
 namespace {
@@ -209,6 +210,9 @@ RunDetails read_run_details(const RunFolder& folder, std::int64_t now_wall_ns) {
     return details;
   }
   for (const Error& problem : run->problems()) details.problems.push_back(problem.message);
+  if (run->recordings().empty() && details.problems.empty() && details.summary.status != RunStatus::kRunning) {
+    details.problems.push_back(folder.path().string() + ": " + std::string(why_no_recording(details.summary.status)));
+  }
   for (std::size_t i = 0; i < run->recordings().size(); ++i) {
     RecordingDetails& recording = details.recordings.emplace_back();
     recording.file = run->files()[i];

@@ -183,6 +183,16 @@ std::string seen_text(const AnalysisDocument& d, std::string_view head) {
   return text;
 }
 
+// What is told of the cost where no price is known: the dearer of what the job holds. Empty: too little to speak of.
+std::string hours_words(const AnalysisDocument& d) {
+  constexpr double kLeastHours = 0.01;
+  const bool has_gpu = d.gpu_hours.value_or(0) >= kLeastHours;
+  const double hours = has_gpu ? *d.gpu_hours : d.cpu_hours.value_or(0);
+  if (hours < kLeastHours) return {};
+  return format("so far {} {}-hours; with --price USD/H or --instance TYPE: in money", figure(hours),
+                has_gpu ? "GPU" : "CPU");
+}
+
 }  // namespace
 
 std::string change_words(const PreviousRun& previous, double now_ms) {
@@ -226,6 +236,10 @@ std::vector<std::string> footer_lines(const AnalysisDocument& d) {
   if (d.previous && d.steps.mean_ms) {
     add("vs previous run of this script: " + change_words(*d.previous, *d.steps.mean_ms));
   }
+  if (d.oom_kills > 0) {
+    add(format("out of memory: the kernel killed {} of the job's control group",
+               d.oom_kills == 1 ? std::string("a process") : format("{} processes", d.oom_kills)));
+  }
   if (d.hook.hooked < d.hook.python_processes) {
     add(format("hook in {} of {} Python processes{}{}", d.hook.hooked, d.hook.python_processes,
                d.hook.because.empty() ? "" : ", because ", d.hook.because));
@@ -238,9 +252,7 @@ std::vector<std::string> footer_lines(const AnalysisDocument& d) {
       text += format(" (hook {} us per step, self-measured)", figure(*d.self.hook_us_per_step));
     add(text);
   }
-  if (!d.price && d.cpu_hours && d.verdict == VerdictKind::kFinding && *d.cpu_hours >= 0.01) {
-    add(format("so far {} CPU-hours; with --price USD/H or --instance TYPE: in money", figure(*d.cpu_hours)));
-  }
+  if (!d.price && d.verdict == VerdictKind::kFinding) add(hours_words(d));
   if (d.remaining) {
     for (const std::string& text : remaining_lines(*d.remaining, d.price)) add(text);
   }
@@ -252,6 +264,12 @@ std::vector<std::string> footer_lines(const AnalysisDocument& d) {
     add(format("lost: {} {} ({})", shown_count(loss.count), loss.counter, loss.help));
   }
   return lines;
+}
+
+std::string full_text(const AnalysisDocument& d) {
+  std::string text = d.verdict_text + "\n";
+  for (const std::string& line : footer_lines(d)) text += line + "\n";
+  return text;
 }
 
 }  // namespace hotlap

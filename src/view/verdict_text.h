@@ -12,7 +12,7 @@ namespace hotlap {
 
 inline constexpr std::size_t kVerdictColumns = 110;
 
-// The verdict alone: what verdict.txt holds and `verdict.text` in JSON. Lines are separated by '\n', none at the end.
+// The verdict alone: `verdict.text` in JSON. Lines are separated by '\n', none at the end.
 std::string verdict_text(const AnalysisDocument& document);
 
 // "step 210 -> 104 ms, -50 % (-52 to -48): faster; predicted for …: 98-112 ms, inside". `now_ms`: the later run's mean.
@@ -21,5 +21,8 @@ std::string change_words(const PreviousRun& previous, double now_ms);
 // What stands below the verdict on a terminal, broken like it: the run against the previous one of the same script,
 // where the hook was not at work, what hotlap cost, what was lost. Empty when there is nothing to say.
 std::vector<std::string> footer_lines(const AnalysisDocument& document);
+
+// Both, each line ended: what verdict.txt holds and a run says at its end.
+std::string full_text(const AnalysisDocument& document);
 
 }  // namespace hotlap

@@ -3,6 +3,7 @@ opens, and at most the last second is missing. HOTLAP_KILLS sets how many (make 
 import contextlib
 import json
 import os
+import pathlib
 import random
 import shutil
 import signal
@@ -199,6 +200,25 @@ def test_a_stopped_recorder_costs_the_job_nothing(home):
     os.kill(recorder, signal.SIGCONT)
     assert job.wait(GIVE_UP_S) == 3
     assert home.run_json()["exit_code"] == 3
+
+
+MEMORY_GROUPS = pathlib.Path("/sys/fs/cgroup/memory")
+
+
+@pytest.mark.skipif(not os.access(MEMORY_GROUPS / "cgroup.procs", os.W_OK), reason="needs to make a control group (v1)")
+def test_a_job_that_is_killed_for_memory_is_told_so(home):
+    group = MEMORY_GROUPS / ("hotlap-test-%d" % os.getpid())
+    group.mkdir()
+    try:
+        (group / "memory.limit_in_bytes").write_text("64000000")
+        greedy = "import time; time.sleep(1.2); a = [bytearray(1000000) for _ in range(300)]"
+        inside = "echo $$ > %s/cgroup.procs && exec \"$@\"" % group
+        done = subprocess.run(["sh", "-c", inside, "sh", *home.words(PYTHON, "-c", greedy)], env=home.environment,
+                              capture_output=True, text=True, check=False, timeout=GIVE_UP_S)
+    finally:
+        group.rmdir()
+    assert done.returncode == -signal.SIGKILL
+    assert "hotlap: out of memory: the kernel killed a process of the job's control group" in done.stderr
 
 
 @contextlib.contextmanager

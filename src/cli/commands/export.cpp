@@ -13,6 +13,7 @@
 #include "report/registry.h"
 #include "store/home.h"
 #include "store/run_folder.h"
+#include "view/recording_gaps.h"
 
 namespace hotlap {
 namespace {
@@ -68,7 +69,8 @@ Result<std::string> wanted_format(const Args& args) {
 Result<void> copy_run(const RunFolder& folder, const fs::path& to, Streams& streams) {
   const std::vector<fs::path> recordings = folder.recordings();
   if (recordings.empty()) {
-    return Error{ErrorCode::kNotFound, format("{}: nothing is recorded yet", folder.path().string())};
+    return Error{ErrorCode::kNotFound,
+                 format("{}: {}", folder.path().string(), why_no_recording(folder.info().status))};
   }
   std::error_code ignored;
   if (fs::exists(to, ignored)) return Error{ErrorCode::kInvalidInput, format("{}: is there already", to.string())};

@@ -43,12 +43,6 @@ void say(std::string_view text, Streams& streams) {
   streams.err << marked << std::flush;
 }
 
-std::string full_text(const AnalysisDocument& document) {
-  std::string text = document.verdict_text + "\n";
-  for (const std::string& line : footer_lines(document)) text += line + "\n";
-  return text;
-}
-
 // The answer as a page, beside verdict.txt and verdict.json. What cannot be written costs the page, not the verdict.
 void write_page(const RunFolder& folder, const AnalysisDocument& document) {
   for (const ExporterSpec* spec : all_exporters()) {

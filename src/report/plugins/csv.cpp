@@ -1,7 +1,8 @@
 // Every sample as a line "t_s,metric,instance,value", by time: Unix seconds, values in the metric's unit, counters as
-// they stood, nothing where a value is missing. `hotlap import` reads it back.
+// they stood, nothing where a value or the Unix time is missing. `hotlap import` reads it back.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <ostream>
 
 #include "base/clock.h"
@@ -36,12 +37,16 @@ std::string shown(const Value& value, double scale) {
   return std::isfinite(number) ? format("{}", number) : std::string();
 }
 
+std::string shown_unix_s(std::optional<std::int64_t> wall_ns) {
+  if (!wall_ns) return {};
+  const std::int64_t whole_s = *wall_ns / kNsPerS - (*wall_ns % kNsPerS < 0 ? 1 : 0);
+  return format("{}.{:09}", whole_s, *wall_ns - whole_s * kNsPerS);
+}
+
 void write_rows(std::vector<Row>& rows, const WallClock& clock, std::ostream& out) {
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.t_ns < b.t_ns; });
   for (const Row& row : rows) {
-    const std::int64_t t_ns = clock.wall_ns(row.t_ns).value_or(row.t_ns);
-    const std::int64_t whole_s = t_ns / kNsPerS - (t_ns % kNsPerS < 0 ? 1 : 0);
-    out << format("{}.{:09},{},{},{}\n", whole_s, t_ns - whole_s * kNsPerS, field(row.series->metric),
+    out << format("{},{},{},{}\n", shown_unix_s(clock.wall_ns(row.t_ns)), field(row.series->metric),
                   field(row.series->instance), shown(row.value, row.series->scale));
   }
 }
@@ -89,6 +94,7 @@ extern constinit const ExporterSpec exporter_csv{.name = "csv",
                                                  .summary = "every sample: t_s,metric,instance,value",
                                                  .media_type = "text/csv",
                                                  .extension = ".csv",
+                                                 .needs_unix_time = true,
                                                  .write = write};
 
 }  // namespace hotlap

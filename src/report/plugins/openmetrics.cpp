@@ -104,6 +104,7 @@ extern constinit const ExporterSpec exporter_openmetrics{
     .summary = "every sample with its time, for backfilling a Prometheus",
     .media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8",
     .extension = ".om",
+    .needs_unix_time = true,
     .write = write};
 
 }  // namespace hotlap
