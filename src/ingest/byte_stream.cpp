@@ -33,6 +33,7 @@ class Decoder {
     std::size_t consumed = 0;
     std::size_t produced = 0;
     bool is_damaged = false;
+    bool is_trailing = false;  // what was consumed belongs to no member, and is not only padding
   };
   virtual ~Decoder() = default;
   virtual Step take(std::span<const unsigned char> in, std::span<unsigned char> out) = 0;
@@ -40,7 +41,11 @@ class Decoder {
   virtual bool is_between() const = 0;
 };
 
-// What follows the last member and does not begin another one is padding, as gzip has it.
+bool is_padding(std::span<const unsigned char> in) {
+  return std::all_of(in.begin(), in.end(), [](unsigned char byte) { return byte == 0; });
+}
+
+// What follows the last member and does not begin another one is not read, as gzip has it.
 bool begins_member(std::span<const unsigned char> in) {
   return in[0] == kGzipMagic[0] && (in.size() < 2 || in[1] == kGzipMagic[1]);
 }
@@ -55,7 +60,7 @@ class ZlibDecoder final : public Decoder {
   Step take(std::span<const unsigned char> in, std::span<unsigned char> out) override {
     if (!is_sound_) return {.is_damaged = true};
     if (is_between_) {
-      if (has_begun_ && !begins_member(in)) return {.consumed = in.size()};
+      if (has_begun_ && !begins_member(in)) return {.consumed = in.size(), .is_trailing = !is_padding(in)};
       if (has_begun_) ::inflateReset(&stream_);
       has_begun_ = true;
       is_between_ = false;
@@ -109,7 +114,7 @@ class IsaLDecoder final : public Decoder {
 
   Step take(std::span<const unsigned char> in, std::span<unsigned char> out) override {
     if (is_between_) {
-      if (has_begun_ && !begins_member(in)) return {.consumed = in.size()};
+      if (has_begun_ && !begins_member(in)) return {.consumed = in.size(), .is_trailing = !is_padding(in)};
       if (has_begun_) {
         isa_l_.reset(state_.get());
         state_->crc_flag = ISAL_GZIP;
@@ -196,6 +201,7 @@ class FileStream final : public ByteStream {
       const Decoder::Step step = decoder_->take(in, {out, produced_max});
       at_ += step.consumed;
       bytes_given_ += step.produced;
+      has_trailing_bytes_ |= step.is_trailing;
       if (step.is_damaged) {
         condition_ = Condition::kDamaged;
       } else if (step.produced == 0 && step.consumed == 0) {
@@ -207,6 +213,7 @@ class FileStream final : public ByteStream {
   }
 
   Condition condition() const override { return condition_; }
+  bool has_trailing_bytes() const override { return has_trailing_bytes_; }
   Compression compression() const override { return compression_; }
   std::uint64_t bytes_read() const override { return bytes_read_; }
   std::uint64_t bytes_given() const override { return bytes_given_; }
@@ -252,6 +259,7 @@ class FileStream final : public ByteStream {
   std::unique_ptr<Decoder> decoder_;
   Compression compression_ = Compression::kNone;
   Condition condition_ = Condition::kSound;
+  bool has_trailing_bytes_ = false;
   std::uint64_t bytes_read_ = 0;
   std::uint64_t bytes_given_ = 0;
 };

@@ -26,6 +26,8 @@ class ByteStream {
   enum class Condition : std::uint8_t { kSound, kTruncated, kDamaged };
   // Of compressed input, once read() gave 0: whether it ended where it should have.
   virtual Condition condition() const = 0;
+  // Behind what is compressed stands something else than padding. It is not read.
+  virtual bool has_trailing_bytes() const = 0;
   virtual Compression compression() const = 0;
   virtual std::uint64_t bytes_read() const = 0;   // of the file
   virtual std::uint64_t bytes_given() const = 0;  // decompressed

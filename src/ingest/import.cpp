@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/format.h"
@@ -39,6 +40,8 @@ class WatchedSink final : public ImportSink {
   void event(const Event& event) override { out_.event(event); }
   void attribute(std::string_view key, std::string_view value) override { out_.attribute(key, value); }
   void count_loss(std::string_view counter, std::uint64_t count, std::int64_t byte_offset) override {
+    // An input ends once, whoever sees it first: the format in which it broke off, or the compression around it.
+    if (counter == "ingest.input_truncated" && std::exchange(is_truncated_, true)) return;
     out_.count_loss(counter, count, byte_offset);
     if (!is_strict_ || count == 0) return;
     const auto known = std::ranges::find(kLosses, counter, &LossDesc::counter);
@@ -46,6 +49,9 @@ class WatchedSink final : public ImportSink {
     if (refusal_ && refusal_->offset <= byte_offset) return;
     refusal_ = Refusal{std::string(counter), byte_offset, known == kLosses.end() ? "" : std::string(known->help)};
   }
+
+  void at(std::int64_t byte_offset) override { out_.at(byte_offset); }
+  bool is_strict() const override { return is_strict_; }
 
   Result<void> check() const {
     if (!refusal_) return {};
@@ -61,6 +67,7 @@ class WatchedSink final : public ImportSink {
   };
   ImportSink& out_;
   bool is_strict_;
+  bool is_truncated_ = false;
   std::optional<Refusal> refusal_;
 };
 
@@ -103,7 +110,10 @@ class StreamImport {
       : input_(input), sink_(sink), options_(options) {}
 
   Result<ImportStats> run(StreamImporter& importer, std::vector<std::byte> window, std::size_t filled) {
+    std::int64_t at = 0;
     while (filled > 0) {
+      sink_.at(at);
+      at += static_cast<std::int64_t>(filled);
       HOTLAP_TRY(importer.push(ByteView(window).first(filled)));
       HOTLAP_TRY(sink_.check());
       if (options_.on_progress) options_.on_progress({input_.bytes_read(), input_.file_bytes(), input_.bytes_given()});
@@ -119,12 +129,14 @@ class StreamImport {
       window.resize(kWindowBytes);
       HOTLAP_TRY_ASSIGN(filled, read_full(input_, window));
     }
+    HOTLAP_TRY_ASSIGN(const ImportStats stats, importer.finish());
     if (input_.condition() == ByteStream::Condition::kTruncated) {
       sink_.count_loss("ingest.input_truncated", 1, offset());
     } else if (input_.condition() == ByteStream::Condition::kDamaged) {
       sink_.count_loss("ingest.input_damaged", 1, offset());
+    } else if (input_.has_trailing_bytes()) {
+      sink_.count_loss("ingest.input_unreadable", 1, offset());
     }
-    HOTLAP_TRY_ASSIGN(const ImportStats stats, importer.finish());
     if (!is_cancelled_) HOTLAP_TRY(sink_.check());
     return stats;
   }
@@ -142,6 +154,36 @@ class StreamImport {
   const ImportOptions& options_;
   bool is_cancelled_ = false;
 };
+
+// Takes everything and keeps nothing.
+class NoSink final : public ImportSink {
+ public:
+  void clock(const ImportClock&) override {}
+  SeriesHandle series(const MetricDesc&, std::string_view) override { return {.index = 0}; }
+  void sample(SeriesHandle, std::int64_t, Value) override {}
+  std::uint32_t name(std::string_view) override { return ++names_; }
+  std::uint32_t process(const ProcessInfo& process) override { return process.slot == 0 ? ++processes_ : process.slot; }
+  void span(const Span&) override {}
+  void event(const Event&) override {}
+  void attribute(std::string_view, std::string_view) override {}
+  void count_loss(std::string_view, std::uint64_t, std::int64_t) override {}
+
+ private:
+  std::uint32_t names_ = 0;
+  std::uint32_t processes_ = 0;
+};
+
+// Whether a file that was found and not named is worth its import. A small one is read to see: folders of traces are
+// full of JSON that is none. A large one shows when it is imported.
+bool is_wanted(const fs::path& path) {
+  const Result<const ImporterSpec*> spec = recognise(path);
+  if (!spec.ok() || *spec == nullptr) return false;
+  constexpr std::uintmax_t kTriedBytes = std::uintmax_t{1} << 20U;
+  std::error_code failed;
+  if ((*spec)->open_stream == nullptr || fs::file_size(path, failed) > kTriedBytes || failed) return true;
+  NoSink sink;
+  return import_file(path, sink, {}).ok();
+}
 
 Result<void> list_files(const fs::path& folder, int depth, std::vector<fs::path>& found, std::uint64_t& skipped) {
   std::error_code failed;
@@ -162,12 +204,9 @@ Result<void> list_files(const fs::path& folder, int depth, std::vector<fs::path>
       return Error{ErrorCode::kResourceLimit,
                    format("{}: more than {} files; name those that matter", folder.string(), kFolderFilesMax)};
     }
-    if (!is_folder) {
-      const Result<const ImporterSpec*> spec = recognise(path);
-      if (!spec.ok() || *spec == nullptr) {
-        ++skipped;
-        continue;
-      }
+    if (!is_folder && !is_wanted(path)) {
+      ++skipped;
+      continue;
     }
     found.push_back(path);
   }

@@ -40,6 +40,10 @@ class ImportSink {
   virtual void event(const Event& event) = 0;
   virtual void attribute(std::string_view key, std::string_view value) = 0;  // facts of the host or the run
   virtual void count_loss(std::string_view counter, std::uint64_t count, std::int64_t byte_offset) = 0;
+  // The byte of the input from which comes what is pushed next, for losses that only the sink can see.
+  virtual void at(std::int64_t /*byte_offset*/) {}
+  // The first repair will be an error: an importer that reads over what is no sound input looks for it.
+  virtual bool is_strict() const { return false; }
 };
 
 struct ImportStats {

@@ -103,7 +103,10 @@ std::string json_looks(std::string_view head_untrusted) {
         std::ranges::all_of(look.has, [&](std::string_view part) { return head.find(part) != std::string_view::npos; });
     if (has_all) return format("it looks like {}", look.words);
   }
-  if (head.find("\"traceEvents\"") != std::string_view::npos) return "its list of events is empty";
+  if (const std::size_t key = head.find("\"traceEvents\""); key != std::string_view::npos) {
+    const std::string_view value = behind_blanks(head.substr(std::min(head.find(':', key) + 1, head.size())));
+    return value.starts_with('[') ? "its list of events is empty" : "its traceEvents is no list";
+  }
   if (head.starts_with('[')) {
     const std::string_view inside = behind_blanks(head.substr(1));
     if (inside.starts_with('[')) {
@@ -124,11 +127,19 @@ std::string file_looks(std::string_view head_untrusted) {
     if (head_untrusted.starts_with(magic)) return format("it looks like {}", words);
   }
   const std::string_view head = behind_blanks(head_untrusted);
+  if (head.empty()) return "it is empty but for blanks";
+  if (head_untrusted.starts_with("\xFF\xFE") || head_untrusted.starts_with("\xFE\xFF")) {
+    return "it looks like UTF-16, as PowerShell's > writes: convert it with iconv -f UTF-16 -t UTF-8";
+  }
   const std::string begin = lower(head.substr(0, 256));
   if (begin.starts_with("<!doctype html") || begin.starts_with("<html")) {
     return "it looks like a web page, perhaps an error page in place of a download";
   }
-  if (begin.starts_with("<?xml") || begin.starts_with('<')) return "it looks like XML";
+  if (begin.starts_with("<?xml") && begin.find("<error>") != std::string::npos) {
+    return "it looks like the error of an object store in place of a download";
+  }
+  if (begin.starts_with("<?xml")) return "it looks like XML";
+  if (begin.starts_with('<')) return "it looks like a piece of HTML or XML";
   if (begin.starts_with("version https://git-lfs"))
     return "it is a Git LFS pointer: fetch the file with `git lfs pull`";
   if (head.starts_with('{') || head.starts_with('[')) return json_looks(head);

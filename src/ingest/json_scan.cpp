@@ -11,73 +11,17 @@
 namespace hotlap::json {
 namespace {
 
-// 16 bytes at a time, in the compilers' own vectors: the same text for every machine.
-constexpr std::ptrdiff_t kLane = 16;
-using Lane = std::uint8_t __attribute__((vector_size(kLane)));
-using Mask = std::int8_t __attribute__((vector_size(kLane)));
-using Halves = std::uint64_t __attribute__((vector_size(kLane)));
-
-Lane load(const char* at) {
-  Lane lane;
-  std::memcpy(&lane, at, sizeof lane);
-  return lane;
-}
-
-// Where the first byte of `mask` is set; kLane: nowhere.
-std::ptrdiff_t first_of(Mask mask) {
-  const auto halves = std::bit_cast<Halves>(mask);
-  if (halves[0] != 0) return std::countr_zero(halves[0]) / 8;
-  if (halves[1] != 0) return 8 + std::countr_zero(halves[1]) / 8;
-  return kLane;
-}
-
-// The first quote, backslash or byte below 0x20 among the 16 bytes at `at`.
-std::ptrdiff_t stop_in_text(const char* at) {
-  const Lane bytes = load(at);
-  return first_of((bytes == '"') | (bytes == '\\') | (bytes < 0x20));
-}
-
-// The first quote or bracket of either sort: '[' and ']' differ from '{' and '}' in bit 5.
-std::ptrdiff_t stop_in_nest(const char* at) {
-  const Lane bytes = load(at);
+// Quotes, brackets of either sort ('[' and ']' differ from '{' and '}' in bit 5), and 'n' and 'i' of null, nan, None,
+// inf, of the 16 bytes at `at`.
+std::uint32_t stops_in_nest(const char* at) {
+  const Lane bytes = load_lane(at);
   const Lane folded = bytes | 0x20;
-  return first_of((bytes == '"') | (folded == '{') | (folded == '}'));
+  return lane_bits((bytes == '"') | (folded == '{') | (folded == '}') | (folded == 'n') | (folded == 'i'));
 }
 
-constexpr bool is_stop_in_text(char c) { return c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20; }
-constexpr bool ends_token(char c) { return c == ',' || c == '}' || c == ']' || c == ':' || c == '"' || is_space(c); }
-
-// `at` stands behind the opening bracket.
-Scan skip_nest(const char*& at, const char* end) {
-  std::uint64_t depth = 1;
-  const char* p = at;
-  while (true) {
-    while (end - p >= kLane) {
-      const std::ptrdiff_t stop = stop_in_nest(p);
-      p += stop;
-      if (stop < kLane) break;
-    }
-    if (p == end) return Scan::kCutOff;
-    switch (const char c = *p++; c) {
-      case '"': {
-        Text ignored;
-        if (const Scan text = scan_text(p, end, ignored); text != Scan::kOk) return text;
-        break;
-      }
-      case '{':
-      case '[': ++depth; break;
-      case '}':
-      case ']':
-        if (--depth == 0) {
-          at = p;
-          return Scan::kOk;
-        }
-        break;
-      default: break;
-    }
-  }
-}
-
+constexpr bool is_odd(char c) { return static_cast<signed char>(c) < 0x20; }  // a control byte, or from 0x80 on
+constexpr bool is_stop_in_text(char c) { return c == '"' || c == '\\' || is_odd(c); }
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr std::int64_t kNsPerUs = 1000;
 constexpr int kNsDigits = 3;
 
@@ -144,16 +88,18 @@ std::size_t append_unicode(std::string_view rest, std::string& out) {
 
 }  // namespace
 
-Scan scan_text(const char*& at, const char* end, Text& out) {
+Scan scan_long_text(const char*& at, const char* end, Text& out) {
   const char* const begin = at;
   const char* p = at;
   out.has_escape = false;
   out.has_control = false;
+  out.has_high = false;
   while (true) {
-    while (end - p >= kLane) {
-      const std::ptrdiff_t stop = stop_in_text(p);
-      p += stop;
-      if (stop < kLane) break;
+    while (end - p >= kLaneBytes) {
+      const Lane bytes = load_lane(p);
+      const std::uint32_t stops = lane_bits((bytes == '"') | (bytes == '\\') | (std::bit_cast<LaneMask>(bytes) < 0x20));
+      p += stops == 0 ? kLaneBytes : std::countr_zero(stops);
+      if (stops != 0) break;
     }
     while (p != end && !is_stop_in_text(*p)) ++p;
     if (p == end) return Scan::kCutOff;
@@ -166,14 +112,17 @@ Scan scan_text(const char*& at, const char* end, Text& out) {
       if (end - p < 2) return Scan::kCutOff;
       out.has_escape = true;
       p += 2;
-    } else {
+    } else if (static_cast<unsigned char>(*p) < 0x20) {
       out.has_control = true;
       ++p;
+    } else {
+      out.has_high = true;
+      while (p != end && static_cast<unsigned char>(*p) >= 0x80) ++p;
     }
   }
 }
 
-Scan scan_token(const char*& at, const char* end, std::string_view& out) {
+Scan scan_token_near_end(const char*& at, const char* end, std::string_view& out) {
   const char* const begin = at;
   const char* p = at;
   while (p != end && !ends_token(*p)) ++p;
@@ -184,21 +133,116 @@ Scan scan_token(const char*& at, const char* end, std::string_view& out) {
   return Scan::kOk;
 }
 
-Scan skip_value(const char*& at, const char* end) {
-  if (at == end) return Scan::kCutOff;
-  switch (*at) {
-    case '"': {
-      ++at;
-      Text ignored;
-      return scan_text(at, end, ignored);
+Scan skip_nest(const char*& at, const char* end, Doubts& doubts) {
+  std::uint64_t depth = 1;
+  const char* p = at;
+  // Takes the character at `stop`; true when the nest has ended there, or `failed` is set.
+  Scan failed = Scan::kOk;
+  const auto take = [&](const char* stop) {
+    p = stop + 1;
+    switch (*stop) {
+      case '"': {
+        Text text;
+        failed = scan_text(p, end, text);
+        doubts.in_text |= !text.is_plain();
+        return failed != Scan::kOk;
+      }
+      case '{':
+      case '[': ++depth; return false;
+      case '}':
+      case ']': return --depth == 0;
+      case 'n':
+        if (end - p >= 3 && std::memcmp(p, "ull", 3) == 0) {
+          p += 3;
+          return false;
+        }
+        [[fallthrough]];
+      case 'N':
+      case 'i':
+      case 'I': doubts.in_number = true; return false;
+      default: return false;
     }
-    case '{':
-    case '[': ++at; return skip_nest(at, end);
-    default: {
-      std::string_view ignored;
-      return scan_token(at, end, ignored);
+  };
+  bool is_done = false;
+  while (!is_done) {
+    if (end - p >= kLaneBytes) {
+      const char* const lane = p;
+      std::uint32_t stops = stops_in_nest(lane);
+      p = lane + kLaneBytes;
+      for (; stops != 0 && !is_done; stops &= stops - 1) {
+        is_done = take(lane + std::countr_zero(stops));
+        // Behind a text the rest of these bytes means something else, or lies behind.
+        if (p > lane + std::countr_zero(stops) + 1) break;
+      }
+      if (stops == 0 && !is_done) p = lane + kLaneBytes;
+    } else {
+      if (p == end) return Scan::kCutOff;
+      is_done = take(p);
     }
   }
+  if (failed == Scan::kOk) at = p;
+  return failed;
+}
+
+Token token_kind(std::string_view token) {
+  if (token == "true" || token == "false" || token == "null") return Token::kSound;
+  const char* p = token.data();
+  const char* const end = p + token.size();
+  const bool is_negative = p != end && *p == '-';
+  if (is_negative) ++p;
+  const char* const digits = p;
+  while (p != end && is_digit(*p)) ++p;
+  const auto whole_digits = p - digits;
+  if (whole_digits == 0 || (whole_digits > 1 && *digits == '0')) return Token::kBad;
+  if (p == end) {
+    if (parse_i64(token)) return Token::kSound;
+    return !is_negative && parse_u64(token) ? Token::kWide : Token::kBad;
+  }
+  if (*p == '.') {
+    const char* const fraction = ++p;
+    while (p != end && is_digit(*p)) ++p;
+    if (p == fraction) return Token::kBad;
+  }
+  if (p != end && (*p == 'e' || *p == 'E')) {
+    ++p;
+    if (p != end && (*p == '+' || *p == '-')) ++p;
+    const char* const exponent = p;
+    while (p != end && is_digit(*p)) ++p;
+    if (p == exponent) return Token::kBad;
+  }
+  return p == end ? Token::kSound : Token::kBad;
+}
+
+bool is_sound(const Text& text) {
+  if (text.is_plain()) return true;
+  std::string ignored;
+  return append_clean(text, ignored);
+}
+
+Damage damage_in(std::string_view json) {
+  Damage damage;
+  const char* at = json.data();
+  const char* const end = at + json.size();
+  while (at != end) {
+    const char c = *at;
+    if (c == '"') {
+      Text text;
+      ++at;
+      if (scan_text(at, end, text) != Scan::kOk) return damage;
+      damage.has_bad_text |= !is_sound(text);
+    } else if (c == '{' || c == '[' || ends_token(c)) {
+      ++at;
+    } else {
+      const char* const begin = at;
+      while (at != end && *at != '{' && *at != '[' && !ends_token(*at)) ++at;
+      switch (token_kind({begin, static_cast<std::size_t>(at - begin)})) {
+        case Token::kSound: break;
+        case Token::kWide: damage.has_wide_number = true; break;
+        case Token::kBad: damage.has_bad_number = true; break;
+      }
+    }
+  }
+  return damage;
 }
 
 std::optional<std::int64_t> nanoseconds_of_us(std::string_view number) {

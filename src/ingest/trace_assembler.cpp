@@ -15,7 +15,8 @@ constexpr std::int64_t kTimeMaxNs = 90 * kYearNs;   // from 0: Unix time and eve
 constexpr std::int64_t kDurationMaxNs = kYearNs;    // no operation takes longer
 constexpr std::int64_t kUnixFromNs = 30 * kYearNs;  // a file time beyond is Unix time
 constexpr std::int64_t kHourNs = 3'600'000'000'000;
-constexpr std::size_t kHeldBackMax = 4096;
+constexpr std::size_t kHeldBackMax = 1024;
+constexpr std::int64_t kSpreadMaxNs = kYearNs;               // of a document's times, either way
 constexpr std::size_t kNameTextMax = std::size_t{16} << 10;  // of one name; templates of C++ come near
 constexpr std::size_t kMembersMax = 16;
 constexpr std::uint32_t kMadeThread = 0x8000'0000;  // threads whose number is none of the system's
@@ -128,7 +129,11 @@ const TraceAssembler::Name& TraceAssembler::name_of(const TraceEvent& event, std
     names_.push_back({.id = out_.name(text_), .meaning = meaning_of_name(text_), .is_repaired = !is_sound});
   }
   const Name& name = names_[place.index];
-  if (name.is_repaired || event.is_repaired) count("ingest.events_repaired", 1, offset);
+  if (event.is_repaired) {
+    count("ingest.events_repaired", 1, offset);
+  } else if ((name.is_repaired || event.name.raw.size() > kNameTextMax) && !event.damage.has_bad_text) {
+    count("ingest.texts_repaired", 1, offset);
+  }
   return name;
 }
 
@@ -193,11 +198,57 @@ std::uint32_t TraceAssembler::lane_of(const TraceEvent& event, bool is_device) {
 }
 
 bool TraceAssembler::is_time(const TraceEvent& event, std::int64_t offset) {
-  if (!event.has_start || event.start_ns < -kTimeMaxNs || event.start_ns > kTimeMaxNs) {
-    count("ingest.times_invalid", 1, offset);
-    return false;
+  bool is_good = event.has_start && event.start_ns >= -kTimeMaxNs && event.start_ns <= kTimeMaxNs;
+  if (is_settled_) {
+    is_good = is_good && event.start_ns >= time_from_ns_ && event.start_ns <= time_to_ns_ &&
+              (event.start_ns != 0 || has_zero_);
   }
-  return true;
+  if (!is_good) count("ingest.times_invalid", 1, offset);
+  return is_good;
+}
+
+// From the first spans of a document: what lies about where most of them are is its time.
+void TraceAssembler::settle_times() {
+  if (is_settled_ || held_.empty()) return;
+  std::vector<std::int64_t> starts_ns;
+  starts_ns.reserve(held_.size());
+  for (const Held& held : held_) starts_ns.push_back(held.span.start_ns);
+  const auto middle = starts_ns.begin() + static_cast<std::ptrdiff_t>(starts_ns.size() / 2);
+  std::nth_element(starts_ns.begin(), middle, starts_ns.end());
+  is_settled_ = true;
+  time_from_ns_ = *middle - kSpreadMaxNs;
+  time_to_ns_ = *middle + kSpreadMaxNs;
+  // Where everything else is hours away, 0 stands for "not known".
+  std::int64_t least_ns = INT64_MAX;
+  for (const Held& held : held_) {
+    const std::int64_t start_ns = held.span.start_ns;
+    if (start_ns != 0 && start_ns >= time_from_ns_) least_ns = std::min(least_ns, start_ns);
+  }
+  has_zero_ = least_ns == INT64_MAX || least_ns < kHourNs;
+  for (const Held& held : held_) {
+    const std::int64_t start_ns = held.span.start_ns;
+    if (start_ns < time_from_ns_ || start_ns > time_to_ns_ || (start_ns == 0 && !has_zero_)) {
+      count("ingest.times_invalid", 1, held.offset);
+      continue;
+    }
+    first_ns_ = std::min(first_ns_, start_ns);
+    out_.span(held.span);
+  }
+  held_.clear();
+}
+
+void TraceAssembler::on_document() {
+  settle_times();
+  is_settled_ = false;
+  launches_ = {};  // another process counts its own launches
+}
+
+std::uint64_t TraceAssembler::events_unread() const {
+  std::uint64_t sum = 0;
+  for (const Count& one : counts_) {
+    if (one.counter == "ingest.events_dropped" || one.counter == "ingest.times_invalid") sum += one.n;
+  }
+  return sum;
 }
 
 std::int64_t TraceAssembler::duration_of(const TraceEvent& event, std::int64_t offset) {
@@ -208,7 +259,8 @@ std::int64_t TraceAssembler::duration_of(const TraceEvent& event, std::int64_t o
 
 void TraceAssembler::on_event(const TraceEvent& event, std::int64_t offset) {
   if (event.arguments_skipped > 0 && event.phase != 'C') {
-    count("ingest.arguments_skipped", event.arguments_skipped, offset);
+    if (arguments_skipped_ == 0) first_skipped_offset_ = offset;
+    arguments_skipped_ += event.arguments_skipped;
   }
   switch (event.phase) {
     case 'X': ++events_; return on_complete(event, offset);
@@ -223,7 +275,10 @@ void TraceAssembler::on_event(const TraceEvent& event, std::int64_t offset) {
     case 'R':
     case 'n': ++events_; return on_instant(event, offset);
     case 'C': ++events_; return on_counter(event, offset);
-    case 'M': ++events_; return on_metadata(event);
+    case 'M':
+      ++events_;
+      ++metadata_;
+      return on_metadata(event);
     case 0:
       // "{}" ends many a list.
       if (event.name.raw.empty() && event.category.empty() && !event.has_start) return;
@@ -232,7 +287,7 @@ void TraceAssembler::on_event(const TraceEvent& event, std::int64_t offset) {
   }
 }
 
-void TraceAssembler::give(Span span, Source source, const Name& name, std::uint32_t process) {
+void TraceAssembler::give(Span span, Source source, const Name& name, std::uint32_t process, std::int64_t offset) {
   switch (source) {
     case Source::kKernel: span.kind = SpanKind::kKernel; break;
     case Source::kCopy: span.kind = SpanKind::kTransfer; break;
@@ -255,8 +310,9 @@ void TraceAssembler::give(Span span, Source source, const Name& name, std::uint3
   }
   span.process = process == 0 ? 0 : processes_[process - 1].info.slot;
   span.name = name.id;
-  if (span.start_ns == 0 && at_zero_.size() < kHeldBackMax) {
-    at_zero_.emplace_back(span, process);
+  if (!is_settled_) {
+    held_.push_back({span, process, offset});
+    if (held_.size() >= kHeldBackMax) settle_times();
     return;
   }
   first_ns_ = std::min(first_ns_, span.start_ns);
@@ -290,7 +346,16 @@ void TraceAssembler::on_complete(const TraceEvent& event, std::int64_t offset) {
       span.value_b = or_missing(event.external_id);
       break;
   }
-  give(span, source, name_of(event, offset), lane.slot);
+  check_launch(event, source, offset);
+  give(span, source, name_of(event, offset), lane.slot, offset);
+}
+
+void TraceAssembler::check_launch(const TraceEvent& event, Source source, std::int64_t offset) {
+  const bool is_launch = source == Source::kRuntime;
+  if (event.correlation == kNoArgument || (!is_launch && source != Source::kKernel && source != Source::kCopy)) return;
+  if (launches_.is_reversed(event.correlation, event.start_ns, is_launch)) {
+    count("ingest.kernels_before_launch", 1, offset);
+  }
 }
 
 void TraceAssembler::on_begin(const TraceEvent& event, std::int64_t offset) {
@@ -312,7 +377,7 @@ void TraceAssembler::on_begin(const TraceEvent& event, std::int64_t offset) {
 
 void TraceAssembler::give_open(const Open& open, const Lane& lane, std::int64_t duration_ns) {
   const Span span{.start_ns = open.start_ns, .duration_ns = duration_ns, .thread = lane.thread};
-  give(span, open.source, open.name == TextTable::kNone ? nameless_ : names_[open.name], lane.slot);
+  give(span, open.source, open.name == TextTable::kNone ? nameless_ : names_[open.name], lane.slot, open.offset);
 }
 
 void TraceAssembler::on_end(const TraceEvent& event, std::int64_t offset) {
@@ -382,11 +447,13 @@ void TraceAssembler::on_instant(const TraceEvent& event, std::int64_t offset) {
   if (name.meaning.meaning == NameMeaning::kMemory) return on_memory(event, offset);
   const std::uint32_t lane_index = lane_of(event, false);
   const Lane& lane = lane_index == TextTable::kNone ? refused_lane_ : lanes_[lane_index];
-  give({.start_ns = event.start_ns, .duration_ns = 0, .thread = lane.thread}, Source::kAnnotation, name, lane.slot);
+  give({.start_ns = event.start_ns, .duration_ns = 0, .thread = lane.thread}, Source::kAnnotation, name, lane.slot,
+       offset);
 }
 
 // PyTorch's allocator: every allocation with the totals after it.
-void TraceAssembler::on_memory(const TraceEvent& event, std::int64_t) {
+void TraceAssembler::on_memory(const TraceEvent& event, std::int64_t offset) {
+  out_.at(offset);
   std::string_view rest = event.arguments;
   std::string_view key;
   std::string_view value;
@@ -415,11 +482,13 @@ void TraceAssembler::on_memory(const TraceEvent& event, std::int64_t) {
 
 void TraceAssembler::on_counter(const TraceEvent& event, std::int64_t offset) {
   if (!is_time(event, offset)) return;
+  out_.at(offset);
   text_ = "trace.counter.";
   (void)json::append_clean({.raw = event.name.raw.substr(0, kNameTextMax)}, text_);
   std::string_view rest = event.arguments;
   std::string_view key;
   std::string_view value;
+  if (rest.empty()) count("ingest.values_unreadable", 1, offset);
   while (next_argument(rest, key, value)) {
     std::string instance(event.process.substr(0, 64));
     instance += ' ';
@@ -433,7 +502,7 @@ void TraceAssembler::on_counter(const TraceEvent& event, std::int64_t offset) {
     const auto number = parse_f64(value);
     const Value sample =
         number && *number - *number == 0 ? Value::of(*number) : Value::missing(MissingReason::kReadFailed);
-    if (sample.is_missing()) count("ingest.events_repaired", 1, offset);
+    if (sample.is_missing()) count("ingest.values_unreadable", 1, offset);
     out_.sample(series_[place.index], event.start_ns, sample);
   }
 }
@@ -522,16 +591,8 @@ void TraceAssembler::finish() {
     }
   }
   async_.clear();
-  // Where everything else is hours away, 0 stands for "not known".
-  const bool is_zero_time = first_ns_ == INT64_MAX || first_ns_ < kHourNs;
-  for (const auto& [span, process] : at_zero_) {
-    if (is_zero_time) {
-      first_ns_ = std::min<std::int64_t>(first_ns_, 0);
-      out_.span(span);
-    } else {
-      count("ingest.times_invalid", 1, 0);
-    }
-  }
+  settle_times();
+  if (arguments_skipped_ > 0) count("ingest.arguments_skipped", arguments_skipped_, first_skipped_offset_);
   set_roles();
   set_clock();
   for (const Count& one : counts_) out_.count_loss(one.counter, one.n, std::max<std::int64_t>(one.first_offset, 0));

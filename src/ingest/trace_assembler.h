@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "ingest/importer.h"
+#include "ingest/launch_order.h"
 #include "ingest/text_table.h"
 #include "ingest/trace_event.h"
 #include "ingest/trace_reader.h"
@@ -36,6 +37,7 @@ class TraceAssembler final : public TraceReader::Handler {
 
   explicit TraceAssembler(ImportSink& out) : out_(out) {}
 
+  void on_document() override;
   void on_event(const TraceEvent& event, std::int64_t offset) override;
   void on_member(std::string_view key, std::string_view value) override;
   void on_loss(std::string_view counter, std::int64_t offset) override { count(counter, 1, offset); }
@@ -43,6 +45,9 @@ class TraceAssembler final : public TraceReader::Handler {
   void finish();
 
   std::uint64_t events() const { return events_; }
+  // Whether there is anything but descriptions of processes among them.
+  bool has_content() const { return events_ > metadata_; }
+  std::uint64_t events_unread() const;  // dropped, for whatever reason
   // Keys of the document beside the events: what it is when it is no trace.
   const std::vector<std::string>& members() const { return members_; }
 
@@ -91,6 +96,7 @@ class TraceAssembler final : public TraceReader::Handler {
   std::uint32_t lane_of(const TraceEvent& event, bool is_device);
   std::uint32_t process_of(std::string_view text, bool is_device);
   bool is_time(const TraceEvent& event, std::int64_t offset);
+  void settle_times();
   std::int64_t duration_of(const TraceEvent& event, std::int64_t offset);
   void on_complete(const TraceEvent& event, std::int64_t offset);
   void on_begin(const TraceEvent& event, std::int64_t offset);
@@ -100,7 +106,8 @@ class TraceAssembler final : public TraceReader::Handler {
   void on_counter(const TraceEvent& event, std::int64_t offset);
   void on_metadata(const TraceEvent& event);
   void on_memory(const TraceEvent& event, std::int64_t offset);
-  void give(Span span, Source source, const Name& name, std::uint32_t process);
+  void give(Span span, Source source, const Name& name, std::uint32_t process, std::int64_t offset);
+  void check_launch(const TraceEvent& event, Source source, std::int64_t offset);
   void give_open(const Open& open, const Lane& lane, std::int64_t duration_ns);
   void count(std::string_view counter, std::uint64_t n, std::int64_t offset);
   void set_roles();
@@ -108,6 +115,7 @@ class TraceAssembler final : public TraceReader::Handler {
 
   ImportSink& out_;
   std::uint64_t events_ = 0;
+  std::uint64_t metadata_ = 0;
   TextTable name_table_{kNamesMax, kNameBytesMax};
   std::vector<Name> names_;
   Name nameless_;
@@ -121,8 +129,20 @@ class TraceAssembler final : public TraceReader::Handler {
   std::vector<SeriesHandle> series_;
   std::unordered_map<std::string, std::vector<Async>> async_;
   std::size_t async_open_ = 0;
-  std::vector<std::pair<Span, std::uint32_t>> at_zero_;  // held back until it is known whether 0 is a time here
-  std::string text_;                                     // scratch
+  // The document's first spans, held back until it is clear about when it is: one time that is years away from all
+  // others would stretch the run over them.
+  struct Held {
+    Span span;
+    std::uint32_t process;
+    std::int64_t offset;
+  };
+  std::vector<Held> held_;
+  bool is_settled_ = false;
+  bool has_zero_ = true;  // 0 is a time here, and not "not known"
+  std::int64_t time_from_ns_ = 0;
+  std::int64_t time_to_ns_ = 0;
+  LaunchOrder launches_;
+  std::string text_;  // scratch
   std::vector<std::string> members_;
 
   struct Count {
@@ -131,6 +151,8 @@ class TraceAssembler final : public TraceReader::Handler {
     std::int64_t first_offset;
   };
   std::vector<Count> counts_;
+  std::uint64_t arguments_skipped_ = 0;  // of nearly every event, so not among counts_
+  std::int64_t first_skipped_offset_ = 0;
 
   std::int64_t first_ns_ = INT64_MAX;  // of spans
   std::int64_t base_ns_ = 0;

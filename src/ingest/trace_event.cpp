@@ -2,13 +2,35 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+
+#include "ingest/argument_keys.h"
 
 namespace hotlap {
 namespace {
 
+using json::Doubts;
 using json::Scan;
 using json::skip_space;
 using json::Text;
+
+// key == text, for a text whose length the compiler knows: two loads instead of a call.
+template <std::size_t n>
+bool is(std::string_view key, const char (&text)[n]) {
+  return key.size() == n - 1 && std::memcmp(key.data(), text, n - 1) == 0;
+}
+
+// What a scan has met on its way.
+struct Met {
+  Doubts doubts;
+  std::uint32_t members = 0;  // a bit for each known one
+  bool is_repeated = false;
+
+  void member(std::uint32_t bit) {
+    is_repeated |= (members & bit) != 0;
+    members |= bit;
+  }
+};
 
 constexpr std::array<std::string_view, 17> kEventKeys{"ph",  "cat",  "name",  "pid",     "tid",  "ts",
                                                       "dur", "args", "id",    "id2",     "s",    "bp",
@@ -28,47 +50,75 @@ Scan is_event_member(const char* at, const char* end) {
   return *colon == ':' ? Scan::kOk : Scan::kWrong;
 }
 
-// A text or a token: what stands there, without quotes.
-Scan scan_plain(const char*& at, const char* end, std::string_view& out) {
+// The same without quotes, or with one of them missing: `pid": 1`.
+Scan is_bare_member(const char* at, const char* end) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || c == '2' || c == '_'; };
+  const char* const stop = std::find_if_not(at, end, is_letter);
+  if (stop == end) return Scan::kCutOff;
+  if (!is_event_key({at, static_cast<std::size_t>(stop - at)})) return Scan::kWrong;
+  const char* const colon = skip_space(*stop == '"' ? stop + 1 : stop, end);
+  if (colon == end) return Scan::kCutOff;
+  return *colon == ':' ? Scan::kOk : Scan::kWrong;
+}
+
+// A text or a token: what stands there, without quotes. Of a time, a token that is no number is the caller's to count.
+Scan scan_plain(const char*& at, const char* end, std::string_view& out, Doubts& doubts, bool is_time = false) {
   if (at != end && *at == '"') {
     ++at;
     Text text;
     const Scan scanned = json::scan_text(at, end, text);
     if (scanned == Scan::kOk) out = text.raw;
+    doubts.in_text |= !text.is_plain();
     return scanned;
   }
-  if (at != end && (*at == '{' || *at == '[')) return json::skip_value(at, end);
-  return json::scan_token(at, end, out);
+  const char* const begin = at;
+  const bool is_nest = at != end && (*at == '{' || *at == '[');
+  Doubts found;
+  const Scan scanned = json::skip_value(at, end, found);
+  if (scanned != Scan::kOk || is_nest) return scanned;
+  out = {begin, static_cast<std::size_t>(at - begin)};
+  doubts.in_number |= found.in_number && !is_time;
+  return scanned;
 }
 
 bool is_null(std::string_view token) { return token == "null"; }
 
-Scan scan_number_argument(const char*& at, const char* end, std::int64_t& out) {
+Scan scan_number_argument(const char*& at, const char* end, std::int64_t& out, Met& met) {
+  met.is_repeated |= out != kNoArgument;
+  constexpr std::ptrdiff_t kDigitsMax = 18;  // fit int64
+  const char* p = at;
+  std::int64_t number = 0;
+  for (; p != end && *p >= '0' && *p <= '9' && p - at < kDigitsMax; ++p) number = number * 10 + (*p - '0');
+  if (p != at && p != end && (*p == ',' || *p == '}' || json::is_space(*p))) {
+    out = number;
+    at = p;
+    return Scan::kOk;
+  }
   std::string_view token;
-  const Scan scanned = scan_plain(at, end, token);
+  const Scan scanned = scan_plain(at, end, token, met.doubts);
   if (scanned == Scan::kOk && !token.empty()) out = json::whole_number(token).value_or(kNoArgument);
   return scanned;
 }
 
 std::int64_t* kept_argument(std::string_view key, TraceEvent& out) {
   switch (key.size()) {
-    case 5: return key == "bytes" || key == "Bytes" ? &out.bytes : nullptr;
+    case 5: return is(key, "bytes") || is(key, "Bytes") ? &out.bytes : nullptr;
     case 6:
-      if (key == "stream") return &out.stream;
-      return key == "device" || key == "Device" ? &out.device : nullptr;
-    case 9: return key == "Python id" ? &out.function_id : nullptr;
+      if (is(key, "stream")) return &out.stream;
+      return is(key, "device") || is(key, "Device") ? &out.device : nullptr;
+    case 9: return is(key, "Python id") ? &out.function_id : nullptr;
     case 11:
-      if (key == "External id" || key == "external id") return &out.external_id;
-      return key == "correlation" ? &out.correlation : nullptr;
-    case 15: return key == "Sequence number" ? &out.sequence : nullptr;
-    case 16: return key == "Python parent id" ? &out.function_caller : nullptr;
+      if (is(key, "External id") || is(key, "external id")) return &out.external_id;
+      return is(key, "correlation") ? &out.correlation : nullptr;
+    case 15: return is(key, "Sequence number") ? &out.sequence : nullptr;
+    case 16: return is(key, "Python parent id") ? &out.function_caller : nullptr;
     default: return nullptr;
   }
 }
 
 // `at` stands behind a '{': reads `"key":` and calls `take(key)` with `at` at the value, until the '}'.
 template <class Take>
-Scan scan_members(const char*& at, const char* end, Take&& take) {
+Scan scan_members(const char*& at, const char* end, Doubts& doubts, Take&& take) {
   while (true) {
     at = skip_space(at, end);
     if (at == end) return Scan::kCutOff;
@@ -82,16 +132,16 @@ Scan scan_members(const char*& at, const char* end, Take&& take) {
       return Scan::kOk;
     }
     if (c != '"') return Scan::kWrong;
-    const char* const key_begin = ++at;
-    while (at != end && *at != '"') at += *at == '\\' && end - at > 1 ? 2 : 1;
-    if (at == end) return Scan::kCutOff;
-    const std::string_view key(key_begin, static_cast<std::size_t>(at - key_begin));
-    at = skip_space(at + 1, end);
+    ++at;
+    Text key;
+    if (json::scan_text(at, end, key) != Scan::kOk) return Scan::kCutOff;
+    doubts.in_text |= !key.is_plain();
+    at = skip_space(at, end);
     if (at == end) return Scan::kCutOff;
     if (*at != ':') return Scan::kWrong;
     at = skip_space(at + 1, end);
     if (at == end) return Scan::kCutOff;
-    if (const Scan taken = take(key); taken != Scan::kOk) return taken;
+    if (const Scan taken = take(key.raw); taken != Scan::kOk) return taken;
     // What follows a value is a comma or the end: anything else says that the value was misread.
     at = skip_space(at, end);
     if (at == end) return Scan::kCutOff;
@@ -99,21 +149,27 @@ Scan scan_members(const char*& at, const char* end, Take&& take) {
   }
 }
 
-Scan scan_arguments(const char*& at, const char* end, TraceEvent& out) {
+Scan scan_arguments(const char*& at, const char* end, TraceEvent& out, Met& met) {
   const char* const begin = at;
-  if (*at != '{') return json::skip_value(at, end);  // a list, where an object belongs: seen in the wild
+  if (*at != '{') return json::skip_value(at, end, met.doubts);  // a list, where an object belongs: seen in the wild
   ++at;
-  const Scan scanned = scan_members(at, end, [&](std::string_view key) {
+  std::uint64_t keys = 0;
+  const Scan scanned = scan_members(at, end, met.doubts, [&](std::string_view key) {
+    keys = with_key(keys, key);
     if (std::int64_t* const kept = kept_argument(key, out); kept != nullptr)
-      return scan_number_argument(at, end, *kept);
-    if (key == "name" && *at == '"') {
+      return scan_number_argument(at, end, *kept, met);
+    if (is(key, "name") && *at == '"') {
       ++at;
-      return json::scan_text(at, end, out.argument_name);
+      const Scan text = json::scan_text(at, end, out.argument_name);
+      met.doubts.in_text |= !out.argument_name.is_plain();
+      return text;
     }
     ++out.arguments_skipped;
-    return json::skip_value(at, end);
+    return json::skip_value(at, end, met.doubts);
   });
-  if (scanned == Scan::kOk) out.arguments = {begin, static_cast<std::size_t>(at - begin)};
+  if (scanned != Scan::kOk) return scanned;
+  out.arguments = {begin, static_cast<std::size_t>(at - begin)};
+  out.argument_keys = keys;
   return scanned;
 }
 
@@ -139,96 +195,190 @@ void set_id2(std::string_view object, TraceEvent& out) {
   if (next_argument(object, key, value)) out.id = value;
 }
 
+enum Member : std::uint32_t {
+  kPhase = 1U << 0U,
+  kTime = 1U << 1U,
+  kId = 1U << 2U,
+  kProcess = 1U << 3U,
+  kThread = 1U << 4U,
+  kCategory = 1U << 5U,
+  kDuration = 1U << 6U,
+  kId2 = 1U << 7U,
+  kName = 1U << 8U,
+  kArguments = 1U << 9U,
+};
+
 // The known members of an event but "args" and "name".
-Scan scan_member(std::string_view key, const char*& at, const char* end, TraceEvent& out) {
+Scan scan_member(std::string_view key, const char*& at, const char* end, TraceEvent& out, Met& met) {
   std::string_view token;
   switch (key.size()) {
-    case 2:
-      if (key == "ph" || key == "ts" || key == "id") {
-        const Scan scanned = scan_plain(at, end, token);
-        if (scanned != Scan::kOk) return scanned;
-        if (key[0] == 'p') {
-          set_phase(token, out);
-        } else if (key[0] == 't') {
-          set_start(token, out);
-        } else {
-          out.id = token;
-        }
-        return scanned;
+    case 2: {
+      if (!is(key, "ph") && !is(key, "ts") && !is(key, "id")) break;
+      const bool is_time = key[0] == 't';
+      const Scan scanned = scan_plain(at, end, token, met.doubts, is_time);
+      if (scanned != Scan::kOk) return scanned;
+      if (is_time) {
+        met.member(kTime);
+        set_start(token, out);
+      } else if (key[0] == 'p') {
+        met.member(kPhase);
+        set_phase(token, out);
+      } else {
+        met.member(kId);
+        out.id = token;
       }
-      break;
+      return scanned;
+    }
     case 3:
-      if (key == "pid") return scan_plain(at, end, out.process);
-      if (key == "tid") return scan_plain(at, end, out.thread);
-      if (key == "cat") return scan_plain(at, end, out.category);
-      if (key == "dur") {
-        const Scan scanned = scan_plain(at, end, token);
+      if (is(key, "pid")) {
+        met.member(kProcess);
+        return scan_plain(at, end, out.process, met.doubts);
+      }
+      if (is(key, "tid")) {
+        met.member(kThread);
+        return scan_plain(at, end, out.thread, met.doubts);
+      }
+      if (is(key, "cat")) {
+        met.member(kCategory);
+        return scan_plain(at, end, out.category, met.doubts);
+      }
+      if (is(key, "dur")) {
+        met.member(kDuration);
+        const Scan scanned = scan_plain(at, end, token, met.doubts, true);
         if (scanned == Scan::kOk) set_duration(token, out);
         return scanned;
       }
-      if (key == "id2") {
+      if (is(key, "id2")) {
+        met.member(kId2);
         const char* const begin = at;
-        const Scan scanned = json::skip_value(at, end);
+        const Scan scanned = json::skip_value(at, end, met.doubts);
         if (scanned == Scan::kOk && *begin == '{') set_id2({begin, static_cast<std::size_t>(at - begin)}, out);
         return scanned;
       }
       break;
+    case 11:
+      if (is(key, "traceEvents") && *at == '[') {
+        out.is_document = true;
+        return Scan::kWrong;
+      }
+      break;
     default: break;
   }
-  return json::skip_value(at, end);
+  return json::skip_value(at, end, met.doubts);
 }
 
-// A damaged text that begins behind `at`: it ends at the first quote behind which the event goes on or ends.
-const char* find_text_end(const char* at, const char* end) {
+// Nothing but blanks stand between the line's begin and `at`; `begin` is no line's.
+bool begins_line(const char* at, const char* begin) {
+  while (at != begin && (at[-1] == ' ' || at[-1] == '\t')) --at;
+  return at != begin && at[-1] == '\n';
+}
+
+// In a text of `event` a line ends and another event begins: the writer broke off there.
+bool is_broken_off(std::string_view event) {
+  const char* const begin = event.data();
+  const char* const end = begin + event.size();
+  for (const char* brace = std::find(begin + 1, end, '{'); brace != end; brace = std::find(brace + 1, end, '{')) {
+    const char* before = brace - 1;
+    while (before != begin && json::is_space(*before)) --before;
+    const bool is_value = *before == ':' || *before == '[' || *before == ',';
+    if (!is_value && begins_line(brace, begin) && begins_event(brace, end) == Scan::kOk) return true;
+  }
+  return false;
+}
+
+struct TextEnd {
+  const char* end = nullptr;   // null: none
+  const char* next = nullptr;  // behind its quote, where it has one
+};
+
+// Where a damaged text that begins at `at` ends: at the first quote behind which the event goes on or ends, or, where
+// its quote is missing, in front of the comma and the next member.
+TextEnd find_text_end(const char* at, const char* end) {
+  const char* const begin = at;
   for (const char* quote = std::find(at, end, '"'); quote != end; quote = std::find(quote + 1, end, '"')) {
+    const char* before = quote;
+    while (before != begin && json::is_space(before[-1])) --before;
+    if (before != begin && before[-1] == ',' && is_event_member(quote, end) == Scan::kOk) return {before - 1, before};
     const char* next = skip_space(quote + 1, end);
-    if (next == end) return quote;
-    if (*next == '"' && is_event_member(next, end) == Scan::kOk) return quote;  // a comma is missing
+    if (next == end) return {quote, quote + 1};
+    if (*next == '"' && is_event_member(next, end) == Scan::kOk) return {quote, quote + 1};  // a comma is missing
     if (*next == '}') {
       next = skip_space(next + 1, end);
-      if (next == end || *next == ',' || *next == ']' || *next == '}') return quote;
+      if (next == end || *next == ',' || *next == ']' || *next == '}') return {quote, quote + 1};
     } else if (*next == ',') {
       next = skip_space(next + 1, end);
-      if (next != end && *next == '"' && is_event_member(next, end) == Scan::kOk) return quote;
+      if (next == end) continue;
+      const Scan follows = *next == '"' ? is_event_member(next, end) : is_bare_member(next, end);
+      if (follows == Scan::kOk) return {quote, quote + 1};
     }
   }
-  return nullptr;
+  return {};
 }
 
-// The next `"key":` of an event at or behind `at`; null: none.
+// The next member of an event at or behind `at`, at its quote or, without one, at its first letter; null: none.
 const char* find_member(const char* at, const char* end) {
-  for (const char* quote = std::find(at, end, '"'); quote != end; quote = std::find(quote + 1, end, '"')) {
-    if (is_event_member(quote, end) == Scan::kOk) return quote;
+  const auto is_stop = [](char c) { return c == '"' || c == ',' || c == '{'; };
+  for (at = std::find_if(at, end, is_stop); at != end; at = std::find_if(at + 1, end, is_stop)) {
+    if (*at == '"') {
+      if (is_event_member(at, end) == Scan::kOk) return at;
+    } else if (const char* const bare = skip_space(at + 1, end); is_bare_member(bare, end) == Scan::kOk) {
+      return bare;
+    }
   }
   return nullptr;
 }
 
 Scan scan_damaged_text(const char*& at, const char* end, Text& out) {
   const char* const begin = at + 1;
-  const char* const quote = find_text_end(begin, end);
-  if (quote == nullptr) return Scan::kWrong;
-  out.raw = {begin, static_cast<std::size_t>(quote - begin)};
+  const TextEnd found = find_text_end(begin, end);
+  if (found.end == nullptr) return Scan::kWrong;
+  out.raw = {begin, static_cast<std::size_t>(found.end - begin)};
   out.has_escape = true;  // whatever is in it is cleaned
-  at = quote + 1;
+  at = found.next;
   return Scan::kOk;
+}
+
+// Looks closer at an event that was scanned and gave doubts; its name is its reader's to clean.
+json::Damage damage_of(std::string_view text, const Text& name) {
+  const char* const begin = text.data();
+  const bool has_name = name.raw.data() > begin && name.raw.data()[-1] == '"';
+  if (!has_name) return json::damage_in(text);
+  const char* const behind = name.raw.data() + name.raw.size() + 1;
+  json::Damage damage = json::damage_in({begin, static_cast<std::size_t>(name.raw.data() - 1 - begin)});
+  const json::Damage rest = json::damage_in({behind, static_cast<std::size_t>(begin + text.size() - behind)});
+  damage.has_bad_text |= rest.has_bad_text;
+  damage.has_bad_number |= rest.has_bad_number;
+  damage.has_wide_number |= rest.has_wide_number;
+  return damage;
 }
 
 }  // namespace
 
 Scan scan_event(const char*& at, const char* end, TraceEvent& out) {
+  const char* const begin = at;
   const char* p = at + 1;
-  const Scan scanned = scan_members(p, end, [&](std::string_view key) {
-    if (key == "name") {
+  Met met;
+  const Scan scanned = scan_members(p, end, met.doubts, [&](std::string_view key) {
+    if (is(key, "name")) {
+      met.member(kName);
       if (*p == '"') {
         ++p;
         return json::scan_text(p, end, out.name);
       }
-      return scan_plain(p, end, out.name.raw);
+      return scan_plain(p, end, out.name.raw, met.doubts);
     }
-    if (key == "args") return scan_arguments(p, end, out);
-    return scan_member(key, p, end, out);
+    if (is(key, "args")) {
+      met.member(kArguments);
+      return scan_arguments(p, end, out, met);
+    }
+    return scan_member(key, p, end, out, met);
   });
-  if (scanned == Scan::kOk) at = p;
+  if (scanned != Scan::kOk) return scanned;
+  const std::string_view text(begin, static_cast<std::size_t>(p - begin));
+  out.has_repeated_member = met.is_repeated;
+  if (met.doubts.any()) out.damage = damage_of(text, out.name);
+  if ((out.name.has_control || out.damage.has_bad_text) && is_broken_off(text)) return Scan::kWrong;
+  at = p;
   return scanned;
 }
 
@@ -238,19 +388,22 @@ bool scan_damaged_event(std::string_view text, TraceEvent& out) {
   const char* at = text.data();
   const char* const end = at + text.size();
   bool has_arguments = false;  // what follows them may be theirs: it must not take the event's own place
+  Met ignored;
   while ((at = find_member(at, end)) != nullptr) {
-    const char* const quote = std::find(at + 1, end, '"');
-    const std::string_view key(at + 1, static_cast<std::size_t>(quote - at - 1));
-    const char* value = skip_space(quote + 1, end);
-    value = skip_space(value + 1, end);
-    at = quote + 1;
+    const char* const key_begin = *at == '"' ? at + 1 : at;
+    const char* const colon = std::find(key_begin, end, ':');
+    const char* key_end = colon;
+    while (key_end != key_begin && (json::is_space(key_end[-1]) || key_end[-1] == '"')) --key_end;
+    const std::string_view key(key_begin, static_cast<std::size_t>(key_end - key_begin));
+    const char* const value = skip_space(colon + 1, end);
+    at = colon + 1;
     if (value == end) break;
     if (key == "args") {
       // Arguments that are whole are taken; of others nothing is.
       TraceEvent sound = out;
       const char* p = value;
       has_arguments = true;
-      if (scan_arguments(p, end, sound) != Scan::kOk) continue;
+      if (scan_arguments(p, end, sound, ignored) != Scan::kOk) continue;
       out = sound;
       at = p;
       has_arguments = false;
@@ -262,7 +415,7 @@ bool scan_damaged_event(std::string_view text, TraceEvent& out) {
       TraceEvent tried = out;
       const char* p = value;
       if (has_arguments && key != "ph" && key != "ts") continue;
-      if (scan_member(key, p, end, tried) != Scan::kOk) continue;
+      if (scan_member(key, p, end, tried, ignored) != Scan::kOk) continue;
       out = tried;
       at = p;
     }
@@ -277,8 +430,12 @@ const char* find_event_end(const char* at, const char* end, bool is_last) {
     const char* before = stop - 1;
     while (before != at && json::is_space(*before)) --before;
     if (*stop == '{') {
-      // Behind a colon stand arguments; behind a comma, or where one is missing, the next event.
-      if (*before != ',' && *before != '}') continue;
+      // Behind a colon stand arguments; behind a comma, or where one is missing, the next event, and also behind zeros,
+      // which a writer leaves that died. A list that begins a line is another document.
+      const bool is_list = *before == '[' && before != at && before[-1] == '\n';
+      if (begins_line(stop, at) && *before != '[' && *before != ':' && begins_event(stop, end) == Scan::kOk)
+        return stop;
+      if (*before != ',' && *before != '}' && !is_list && static_cast<unsigned char>(*before) >= 0x20) continue;
       const Scan begins = begins_event(stop, end);
       if (begins == Scan::kOk) return stop;
       if (begins == Scan::kCutOff && !is_last) return nullptr;
@@ -316,7 +473,8 @@ bool next_argument(std::string_view& rest, std::string_view& key, std::string_vi
   if (at == end || *at != ':') return false;
   at = skip_space(at + 1, end);
   value = {};
-  if (scan_plain(at, end, value) != Scan::kOk) return false;
+  Doubts ignored;
+  if (scan_plain(at, end, value, ignored) != Scan::kOk) return false;
   rest = {at, static_cast<std::size_t>(end - at)};
   return true;
 }

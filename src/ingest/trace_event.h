@@ -2,8 +2,10 @@
 // One event of the Chrome trace format ("Trace Event Format"), as every profiler of the field writes it: Kineto, the
 // legacy autograd profiler, Horovod, TensorFlow, SageMaker. A view into the text: valid while that stands.
 #include <cstdint>
+#include <string>
 #include <string_view>
 
+#include "base/text.h"
 #include "ingest/json_scan.h"
 
 namespace hotlap {
@@ -22,7 +24,10 @@ struct TraceEvent {
   bool has_start = false;
   bool has_duration = false;
   bool has_bad_duration = false;  // it is there and no number
-  bool is_repaired = false;       // read leniently, or a part of it was mended
+  bool is_repaired = false;       // read leniently
+  bool is_document = false;       // no event: an object with a list "traceEvents" (then it is kWrong)
+  bool has_repeated_member = false;
+  json::Damage damage;  // of all but its name
 
   // Arguments that are kept; kNoArgument: not there, or not a whole number.
   std::int64_t correlation = kNoArgument;
@@ -33,8 +38,9 @@ struct TraceEvent {
   std::int64_t sequence = kNoArgument;
   std::int64_t function_id = kNoArgument;
   std::int64_t function_caller = kNoArgument;
-  json::Text argument_name;    // "name": of processes and threads
-  std::string_view arguments;  // the whole object, for counters; empty: none
+  json::Text argument_name;         // "name": of processes and threads
+  std::string_view arguments;       // the whole object, for counters; empty: none
+  std::uint64_t argument_keys = 0;  // a hash of them in their order, see ArgumentKeys
   std::uint32_t arguments_skipped = 0;
 };
 
@@ -51,6 +57,20 @@ const char* find_event_end(const char* at, const char* end, bool is_last);
 
 // `at` stands at a '{' that begins an event rather than a document. kCutOff: too few characters to tell.
 json::Scan begins_event(const char* at, const char* end);
+
+// Its name as text for people, without control characters and at most `bytes_max`; counts what had to be mended at
+// `lose`, a function of a counter, but not twice for one event.
+template <class Lose>
+std::string clean_name(const TraceEvent& event, std::size_t bytes_max, Lose&& lose) {
+  std::string name;
+  const bool is_sound = json::append_clean({.raw = event.name.raw.substr(0, bytes_max)}, name);
+  if (event.is_repaired) {
+    lose("ingest.events_repaired");
+  } else if (!is_sound && !event.damage.has_bad_text) {
+    lose("ingest.texts_repaired");
+  }
+  return strip_control(name);
+}
 
 // The members of a counter's arguments, one after the other: false at the end or at damage.
 bool next_argument(std::string_view& rest, std::string_view& key, std::string_view& value);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/json_reader.h"
+
 namespace hotlap {
 namespace {
 
@@ -9,6 +11,8 @@ using json::Scan;
 using json::skip_space;
 
 constexpr std::size_t kCarryStep = std::size_t{64} << 10;  // of a new piece, to end what the last one began
+constexpr std::size_t kNestKept = 4096;
+constexpr std::string_view kEventsKey = "traceEvents";
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
@@ -83,7 +87,7 @@ const char* TraceReader::in_document(const char* at, const char* end, bool is_la
   if (at == end) return at;
   if (*at == ',') return at + 1;  // between events, one a line
   if (*at == '[') {
-    is_list_ = true;
+    handler_.on_document();
     is_unreadable_ = false;
     place_ = Place::kEvents;
     return at + 1;
@@ -98,7 +102,8 @@ const char* TraceReader::in_document(const char* at, const char* end, bool is_la
       const char* const first = skip_space(at + 1, end);
       if (first != end && *first != '}') return in_events(at, end, is_last);
     }
-    is_list_ = false;
+    handler_.on_document();
+    closers_ = "}";
     is_unreadable_ = false;
     place_ = Place::kMembers;
     return at + 1;
@@ -117,8 +122,13 @@ const char* TraceReader::in_members(const char* at, const char* end, bool is_las
   at = skip_space(at, end);
   if (at == end) return at;
   if (*at == ',') return at + 1;
-  if (*at == '}') {
-    place_ = Place::kDocument;
+  if (*at == '}' || (*at == ']' && closers_.back() == ']')) {
+    closers_.pop_back();
+    if (closers_.empty()) place_ = Place::kDocument;
+    return at + 1;
+  }
+  if (*at == '{' && closers_.back() == ']') {  // the next of a list of documents
+    closers_ += '}';
     return at + 1;
   }
   if (*at != '"') return unreadable(at, end);
@@ -138,45 +148,85 @@ const char* TraceReader::in_members(const char* at, const char* end, bool is_las
   p = skip_space(p + 1, end);
   if (p == end) return wait();
   is_unreadable_ = false;
-  if (key.raw == "traceEvents" && *p == '[') {
+  if (key.raw == kEventsKey && *p == '[') {
     place_ = Place::kEvents;
     return p + 1;
   }
   const char* const value = p;
   switch (json::skip_value(p, end)) {
-    case Scan::kOk:
-      if (p - value <= static_cast<std::ptrdiff_t>(kMemberBytesMax)) {
-        handler_.on_member(key.raw, {value, static_cast<std::size_t>(p - value)});
+    case Scan::kOk: {
+      const std::string_view text(value, static_cast<std::size_t>(p - value));
+      if (options_.is_strict && !JsonDocument::parse(text).ok())
+        handler_.on_loss("ingest.input_unreadable", offset_of(value));
+      if ((*value == '{' || *value == '[') && text.find(kEventsKey) != std::string_view::npos) {
+        look_inside(value);
+        return value + 1;
       }
+      if (text.size() <= kMemberBytesMax) handler_.on_member(key.raw, text);
       return p;
+    }
     case Scan::kWrong: return unreadable(p, end);
     case Scan::kCutOff: break;
   }
   const bool is_nest = *value == '{' || *value == '[';
   if (is_last || end - value <= static_cast<std::ptrdiff_t>(kMemberBytesMax) || (!is_nest && *value != '"'))
     return wait();
-  place_ = Place::kHugeMember;
-  depth_ = is_nest ? 1 : 0;
-  is_in_text_ = !is_nest;
-  is_escaped_ = false;
+  look_inside(value);
   return value + 1;
+}
+
+// Of a value that is too large to be kept, or may hold the events.
+void TraceReader::look_inside(const char* value) {
+  place_ = Place::kHugeMember;
+  depth_ = closers_.size();
+  unkept_ = 0;
+  is_in_text_ = *value == '"';
+  is_escaped_ = false;
+  text_.clear();
+  behind_ = Behind::kOther;
+  if (!is_in_text_) closers_ += *value == '{' ? '}' : ']';
 }
 
 const char* TraceReader::in_huge_member(const char* at, const char* end) {
   for (; at != end; ++at) {
     if (is_escaped_) {
       is_escaped_ = false;
-    } else if (is_in_text_) {
+      continue;
+    }
+    if (is_in_text_) {
       if (*at == '\\') is_escaped_ = true;
-      if (*at == '"') is_in_text_ = false;
+      if (*at != '"') {
+        if (text_.size() <= kEventsKey.size()) text_ += *at;
+        continue;
+      }
+      is_in_text_ = false;
+      behind_ = Behind::kText;
     } else if (*at == '"') {
       is_in_text_ = true;
+      text_.clear();
+      continue;
     } else if (*at == '{' || *at == '[') {
-      ++depth_;
+      if (*at == '[' && behind_ == Behind::kColon && text_ == kEventsKey) {
+        place_ = Place::kEvents;
+        return at + 1;
+      }
+      behind_ = Behind::kOther;
+      if (closers_.size() < kNestKept) {
+        closers_ += *at == '{' ? '}' : ']';
+      } else {
+        ++unkept_;
+      }
     } else if (*at == '}' || *at == ']') {
-      --depth_;
+      behind_ = Behind::kOther;
+      if (unkept_ > 0) {
+        --unkept_;
+      } else {
+        closers_.pop_back();
+      }
+    } else if (!json::is_space(*at)) {
+      behind_ = *at == ':' && behind_ == Behind::kText ? Behind::kColon : Behind::kOther;
     }
-    if (depth_ == 0 && !is_in_text_) {
+    if (closers_.size() == depth_ && !is_in_text_) {
       place_ = Place::kMembers;
       return at + 1;
     }
@@ -193,24 +243,60 @@ const char* TraceReader::in_events(const char* at, const char* end, bool is_last
       continue;
     }
     if (*at == ']') {
-      place_ = is_list_ ? Place::kDocument : Place::kMembers;
+      place_ = closers_.empty() ? Place::kDocument : Place::kMembers;
       return at + 1;
     }
     if (*at != '{') return unreadable(at, end);
     TraceEvent event;
     const char* const begin = at;
+    const char* const stop = options_.uses_shapes ? shapes_.read(at, end, event) : nullptr;
+    if (stop != nullptr) {
+      at = stop;
+      is_unreadable_ = false;
+      if (options_.is_strict) (void)check(event, {begin, static_cast<std::size_t>(at - begin)}, offset_of(begin));
+      handler_.on_event(event, offset_of(begin));
+      if (place_ == Place::kDocument) return at;
+      continue;
+    }
+    event = TraceEvent{};
     const Scan scanned = scan_event(at, end, event);
     if (scanned != Scan::kOk) {
       if (scanned == Scan::kCutOff && !is_last && end - begin <= static_cast<std::ptrdiff_t>(kEventBytesMax)) {
         is_waiting_ = true;
         return begin;
       }
+      if (event.is_document) {  // of a list of them
+        handler_.on_document();
+        closers_ += "]}";
+        place_ = Place::kMembers;
+        return begin + 1;
+      }
       return damaged_event(begin, end, is_last);
     }
     is_unreadable_ = false;
+    const std::string_view text(begin, static_cast<std::size_t>(at - begin));
+    if (check(event, text, offset_of(begin)) && options_.uses_shapes) shapes_.learn(text, event);
     handler_.on_event(event, offset_of(begin));
     if (place_ == Place::kDocument) return at;
   }
+}
+
+// Counts what is wrong with an event that could be read all the same; true where nothing is.
+bool TraceReader::check(const TraceEvent& event, std::string_view text, std::int64_t offset) {
+  bool is_sound = true;
+  const auto lose_if = [&](bool is_so, std::string_view counter) {
+    if (!is_so) return;
+    is_sound = false;
+    handler_.on_loss(counter, offset);
+  };
+  lose_if(event.damage.has_bad_text, "ingest.texts_repaired");
+  lose_if(event.damage.has_bad_number, "ingest.numbers_repaired");
+  lose_if(event.damage.has_wide_number, "ingest.numbers_wide");
+  lose_if(event.has_repeated_member ||
+              (event.argument_keys != 0 && argument_keys_.has_repeated(event.arguments, event.argument_keys)),
+          "ingest.members_repeated");
+  lose_if(options_.is_strict && !JsonDocument::parse(text).ok(), "ingest.events_repaired");
+  return is_sound;
 }
 
 const char* TraceReader::damaged_event(const char* at, const char* end, bool is_last) {

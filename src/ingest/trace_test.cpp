@@ -222,6 +222,7 @@ TEST(ChromeTrace, EveryOtherPhaseIsTakenOrCounted) {
                    "user mark 11000+0 p1 t1"}));
   EXPECT_EQ(sink.losses.at("ingest.events_skipped"), 6U);
   EXPECT_EQ(sink.losses.at("ingest.events_dropped"), 1U);
+  EXPECT_EQ(sink.losses.at("ingest.values_unreadable"), 1U);
   EXPECT_EQ(sink.processes.at(1).role, ProcessRole::kMain);
 }
 
@@ -255,15 +256,48 @@ INSTANTIATE_TEST_SUITE_P(
     All, DamagedEvent,
     ::testing::Values(
         Damage{"control", "{\"ph\":\"X\",\"name\":\"b\x01\",\"pid\":1,\"tid\":1,\"ts\":2,\"dur\":1}",
-               "operator b  2000+1000 p1 t1", "ingest.events_repaired"},
+               "operator b  2000+1000 p1 t1", "ingest.texts_repaired"},
         Damage{"utf8", "{\"ph\":\"X\",\"name\":\"\xC3\x28\",\"pid\":1,\"tid\":1,\"ts\":2,\"dur\":1}",
-               "operator \xEF\xBF\xBD( 2000+1000 p1 t1", "ingest.events_repaired"},
+               "operator \xEF\xBF\xBD( 2000+1000 p1 t1", "ingest.texts_repaired"},
         Damage{"escape", R"({"ph":"X","name":"C:\new\dir","pid":1,"tid":1,"ts":2,"dur":1})",
-               "operator C:\new\\dir 2000+1000 p1 t1", "ingest.events_repaired"},
+               "operator C:\new\\dir 2000+1000 p1 t1", "ingest.texts_repaired"},
         Damage{"quotes", R"({"ph":"X","name":"{"device": "cpu"}(12): run","pid":1,"tid":1,"ts":2,"dur":1})",
                "operator {\"device\": \"cpu\"}(12): run 2000+1000 p1 t1", "ingest.events_repaired"},
-        Damage{"missing_quote", R"({"ph":"X","name":"b","pid":1,tid":1,"ts":2,"dur":1})",
-               "operator b 2000+1000 p1 t2147483649", "ingest.events_repaired"},
+        Damage{"missing_quote", R"({"ph":"X","name":"b","pid":1,tid":1,"ts":2,"dur":1})", "operator b 2000+1000 p1 t1",
+               "ingest.events_repaired"},
+        Damage{"missing_quote_behind_the_name", R"({"ph":"X","name":"b",pid":1,"tid":1,"ts":2,"dur":1})",
+               "operator b 2000+1000 p1 t1", "ingest.events_repaired"},
+        Damage{"name_without_its_last_quote", R"({"ph":"X","name":"b,"pid":1,"tid":1,"ts":2,"dur":1})",
+               "operator b 2000+1000 p1 t1", "ingest.events_repaired"},
+        Damage{"no_quotes", R"({ph:"X",name:"b",pid:1,tid:1,ts:2,dur:1})", "operator b 2000+1000 p1 t1",
+               "ingest.events_repaired"},
+        Damage{"control_in_argument",
+               "{\"ph\":\"X\",\"name\":\"b\",\"pid\":1,\"tid\":1,\"ts\":2,\"dur\":1,\"args\":[\"\x01\"]}",
+               "operator b 2000+1000 p1 t1", "ingest.texts_repaired"},
+        Damage{"utf8_in_category",
+               "{\"ph\":\"X\",\"cat\":\"\xFF\",\"name\":\"b\",\"pid\":1,\"tid\":1,\"ts\":2,\"dur\":1}",
+               "operator b 2000+1000 p1 t1", "ingest.texts_repaired"},
+        Damage{"escape_in_thread", R"({"ph":"X","name":"b","pid":1,"tid":"\x","ts":2,"dur":1})",
+               "operator b 2000+1000 p1 t2147483649", "ingest.texts_repaired"},
+        Damage{"nan_in_arguments", R"({"ph":"X","name":"b","pid":1,"tid":1,"ts":2,"dur":1,"args":{"correlation":nan}})",
+               "operator b 2000+1000 p1 t1", "ingest.numbers_repaired"},
+        Damage{"infinity_in_a_list", R"({"ph":"X","name":"b","pid":1,"tid":1,"ts":2,"dur":1,"args":[[1,-Infinity]]})",
+               "operator b 2000+1000 p1 t1", "ingest.numbers_repaired"},
+        Damage{"wide_kept",
+               R"({"ph":"X","name":"b","pid":1,"tid":1,"ts":2,"dur":1,"args":{"correlation":18446744073709551615}})",
+               "operator b 2000+1000 p1 t1", "ingest.numbers_wide"},
+        Damage{"beyond_64_bits",
+               R"({"ph":"X","name":"b","pid":1,"tid":1,"ts":2,"dur":1,"args":{"correlation":28446744073709551615}})",
+               "operator b 2000+1000 p1 t1", "ingest.numbers_repaired"},
+        Damage{"member_twice", R"({"ph":"X","name":"a","name":"b","pid":1,"tid":1,"ts":2,"dur":1})",
+               "operator b 2000+1000 p1 t1", "ingest.members_repeated"},
+        Damage{"arguments_twice", R"({"ph":"X","name":"b","pid":1,"tid":1,"ts":2,"dur":1,"args":[],"args":{}})",
+               "operator b 2000+1000 p1 t1", "ingest.members_repeated"},
+        Damage{"kept_argument_twice",
+               R"({"ph":"X","name":"b","pid":1,"tid":1,"ts":2,"dur":1,"args":{"stream":1,"stream":2}})",
+               "operator b 2000+1000 p1 t1", "ingest.members_repeated"},
+        Damage{"half_a_century_off", R"({"ph":"X","name":"b","pid":1,"tid":1,"ts":-1615207264505000,"dur":1})", "",
+               "ingest.times_invalid"},
         Damage{"missing_comma", R"({"ph":"X","name":"b" "pid":1,"tid":1,"ts":2,"dur":1})", "operator b 2000+1000 p1 t1",
                "ingest.events_repaired"},
         Damage{"cut_inside", R"({"ph":"X","name":"b","pid":1,"tid":1,"ts":)", "", "ingest.times_invalid"},
@@ -283,7 +317,125 @@ TEST(ChromeTrace, WhatIsOddButWholeCostsNothing) {
           {"ph":"X","name":"b","pid":1,"tid":1,"ts":2,"dur":1,"args":[],"args":{"correlation":1,"correlation":2}},,
           {"ph":"X","name":"c","pid":1,"tid":1,"ts":3,"dur":1,"args":{"02":2,},},])");
   EXPECT_EQ(sink.told().size(), 3U);
-  EXPECT_EQ(sink.losses, (std::map<std::string, std::uint64_t>{{"ingest.arguments_skipped", 4}}));
+  EXPECT_EQ(sink.losses, (std::map<std::string, std::uint64_t>{{"ingest.arguments_skipped", 4},
+                                                               {"ingest.members_repeated", 2},
+                                                               {"ingest.numbers_repaired", 1},
+                                                               {"ingest.numbers_wide", 1}}));
+}
+
+// Whatever is skipped of an event is looked at, at every depth and in keys.
+TEST(ChromeTrace, DamageInWhatIsNotKeptIsCounted) {
+  const auto losses = [](std::string_view arguments) {
+    return read_all(format(R"([{{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1,"args":{}}}])", arguments)).losses;
+  };
+  for (const std::string_view text :
+       {"{\"x\":\"\x02\"}", "{\"x\x02\":1}", "{\"x\":[{\"y\":\"\xC3(\"}]}", "{\"x\":\"\\q\"}", "{\"x\":\"\\ud800\"}",
+        "{\"x\":[\"long enough for a lane \x7F\x1F\"]}"}) {
+    EXPECT_EQ(losses(text).count("ingest.texts_repaired"), 1U) << text;
+  }
+  for (const std::string_view number : {"nan", "NaN", "-inf", "Infinity", "None", "+1", "-", "1e"}) {
+    EXPECT_EQ(losses(format("{{\"x\":{}}}", number)).count("ingest.numbers_repaired"), number == "1e" ? 0U : 1U)
+        << number;
+    if (number == "+1" || number == "-" || number == "1e") continue;
+    EXPECT_EQ(losses(format("{{\"x\":[1,{{\"y\":{}}}]}}", number)).count("ingest.numbers_repaired"), 1U) << number;
+  }
+  EXPECT_EQ(losses(R"({"x":1,"y":2,"x":3})").count("ingest.members_repeated"), 1U);
+  // What is odd and sound is neither.
+  for (const std::string_view text : {R"({"x":"\u00e9 \ud83d\ude00 \"q\" \\ \n"})", "{\"x\":\"\xC3\xA9\"}",
+                                      R"({"x":[null,true,false,-1.5e-3,-0]})", R"({"nil":1,"in":2,"Index":[]})"}) {
+    const auto found = losses(text);
+    EXPECT_FALSE(found.contains("ingest.texts_repaired") || found.contains("ingest.numbers_repaired") ||
+                 found.contains("ingest.members_repeated"))
+        << text;
+  }
+}
+
+TEST(ChromeTrace, WorkBeforeItsLaunchIsCountedInEitherOrder) {
+  constexpr std::string_view kLaunch =
+      R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":5000,"dur":10,
+          "args":{"correlation":77}})";
+  const auto kernel = [](int ts) {
+    return format(R"({{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":{},"dur":10,
+          "args":{{"correlation":77,"device":0,"stream":7}}}})",
+                  ts);
+  };
+  const auto reversed = [](const LineSink& sink) {
+    const auto found = sink.losses.find("ingest.kernels_before_launch");
+    return found == sink.losses.end() ? 0U : found->second;
+  };
+  EXPECT_EQ(reversed(read_all(format("[{},{}]", kLaunch, kernel(4997)))), 1U);
+  EXPECT_EQ(reversed(read_all(format("[{},{}]", kernel(4997), kLaunch))), 1U);
+  EXPECT_EQ(reversed(read_all(format("[{},{},{}]", kLaunch, kernel(5003), kernel(4000)))), 1U);
+  EXPECT_EQ(reversed(read_all(format("[{},{}]", kLaunch, kernel(5000)))), 0U);
+  // Two programs' launches have nothing to do with each other.
+  EXPECT_EQ(reversed(read_all(format("[{}][{}]", kLaunch, kernel(4997)))), 0U);
+}
+
+TEST(ChromeTrace, EventsDeepInsideADocumentAndListsOfDocuments) {
+  const std::string two(kTwo);
+  EXPECT_EQ(read_all("{\"data\": {\"version\": 1, \"traceEvents\": [" + two + "], \"x\": [1]}, \"y\": 2}").told(),
+            kTwoTold);
+  EXPECT_EQ(read_all("{\"pages\": [{\"a\": [{}]}, {\"traceEvents\": [" + two + "]}], \"y\": 2}").told(), kTwoTold);
+  const std::size_t comma = two.find("},\n") + 1;
+  const std::string list = "[{\"schemaVersion\": 1, \"traceEvents\": [" + two.substr(0, comma) +
+                           "]},\n{\"traceEvents\": [" + two.substr(comma + 1) + "]}]";
+  EXPECT_EQ(read_all(list).told(), kTwoTold);
+  for (std::size_t chunk = 1; chunk <= list.size(); ++chunk) {
+    LineSink sink;
+    ASSERT_TRUE(read(list, sink, chunk).ok());
+    ASSERT_EQ(sink.told(), kTwoTold) << chunk;
+    ASSERT_FALSE(sink.losses.contains("ingest.input_unreadable")) << chunk;
+  }
+  // Behind more than is kept of a member.
+  const std::string large = "{\"data\": {\"text\": \"" + std::string(TraceReader::kMemberBytesMax + 9, 'x') +
+                            "\", \"traceEvents\": [" + two + "]}, \"distributedInfo\": {\"rank\": 3}}";
+  LineSink sink;
+  ASSERT_TRUE(read(large, sink, 65536).ok());
+  EXPECT_EQ(sink.told(), kTwoTold);
+  EXPECT_EQ(sink.processes[1].index, 3);
+}
+
+// What a file system leaves of a file that was being written when the machine went down.
+TEST(ChromeTrace, ZerosInTheMiddleCostTheEventThatTheyHit) {
+  const std::string zeros(4096, '\0');
+  const std::string text = R"([{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1},
+{"ph":"X","name":"b)" + zeros +
+                           R"({"ph":"X","name":"z","pid":1,"tid":1,"ts":9,"dur":1}])";
+  LineSink sink;
+  ASSERT_TRUE(read(text, sink).ok());
+  EXPECT_EQ(sink.told(), (Lines{"operator a 1000+1000 p1 t1", "operator z 9000+1000 p1 t1"}));
+  EXPECT_EQ(sink.losses, (std::map<std::string, std::uint64_t>{{"ingest.events_dropped", 1}}));
+}
+
+// A writer died, another one went on in the same file.
+TEST(ChromeTrace, ALineThatBreaksOffInATextCostsItsEvent) {
+  const std::string text =
+      "[{\"ph\":\"X\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1},\n"
+      "{\"ph\":\"X\",\"name\":\"cut\n"
+      "  {\"ph\":\"X\",\"name\":\"z\",\"pid\":1,\"tid\":1,\"ts\":9,\"dur\":1},\n"
+      "{\"ph\":\"X\",\"na\n"
+      "[{\"ph\":\"X\",\"name\":\"y\",\"pid\":1,\"tid\":1,\"ts\":9,\"dur\":1}]";
+  for (const std::size_t chunk : {std::size_t{1}, std::size_t{64}, text.size()}) {
+    LineSink sink;
+    ASSERT_TRUE(read(text, sink, chunk).ok());
+    EXPECT_EQ(sink.told(),
+              (Lines{"operator a 1000+1000 p1 t1", "operator z 9000+1000 p1 t1", "operator y 9000+1000 p1 t1"}))
+        << chunk;
+    EXPECT_EQ(sink.losses.at("ingest.events_dropped"), 2U) << chunk;
+    EXPECT_EQ(sink.offsets.at("ingest.events_dropped"), 55) << chunk;
+  }
+}
+
+// Two profilers wrote into one file, one with Unix time and one from 0: neither is wrong.
+TEST(ChromeTrace, EachDocumentHasItsOwnTimes) {
+  const LineSink sink = read_all(
+      R"([{"ph":"X","name":"a","pid":1,"tid":1,"ts":1610366387140599,"dur":1},
+          {"ph":"X","name":"lost","pid":1,"tid":1,"ts":5,"dur":1},
+          {"ph":"X","name":"b","pid":1,"tid":1,"ts":1610366387140600,"dur":1}]
+         {"traceEvents":[{"ph":"X","name":"c","pid":1,"tid":1,"ts":5,"dur":1}]})");
+  EXPECT_EQ(sink.spans.size(), 3U);
+  EXPECT_EQ(sink.losses, (std::map<std::string, std::uint64_t>{{"ingest.times_invalid", 1}}));
+  EXPECT_EQ(sink.offsets.at("ingest.times_invalid"), 80);
 }
 
 TEST(ChromeTrace, ZeroIsNoTimeWhereAllOthersAreYearsAway) {
@@ -328,6 +480,10 @@ TEST(ChromeTrace, WhatIsNoTraceIsNamed) {
   EXPECT_THAT(why(R"({"model_type": "bert"})"), ::testing::HasSubstr("configuration of a model"));
   EXPECT_THAT(why(R"({"a": 1, "b": [2]})"), ::testing::HasSubstr("a JSON object with a, b"));
   EXPECT_THAT(why(R"({"traceEvents": []})"), ::testing::HasSubstr("empty"));
+  EXPECT_THAT(why(R"({"traceEvents": null})"), ::testing::HasSubstr("no list"));
+  EXPECT_THAT(why(R"([{"ph":"ABC","name":"a","ts":1}])"), ::testing::HasSubstr("none of its 1 events"));
+  EXPECT_THAT(why(R"([{"ph":"M","name":"process_name","pid":1,"args":{"name":"x"}}])"),
+              ::testing::HasSubstr("only describes processes"));
 }
 
 // What the fast way reads, the lenient one reads the same.

@@ -120,17 +120,21 @@ SeriesHandle ImportWriter::series(const MetricDesc& metric, std::string_view ins
 }
 
 void ImportWriter::sample(SeriesHandle series, std::int64_t t_ns, Value value) {
-  if (!series.valid()) return count_loss("record.series_refused", 1, -1);
-  samples_.push_back({t_ns, series, value});
+  if (!series.valid()) return count_loss("record.series_refused", 1, input_offset_);
+  samples_.push_back({t_ns, series, value, input_offset_});
   if (samples_.size() >= options_.samples_in_memory) flush_samples();
 }
 
 std::uint32_t ImportWriter::process(const ProcessInfo& process) {
   ProcessInfo kept = process;
+  if (kept.role == ProcessRole::kMain && options_.main_rank >= 0) {
+    kept.role = ProcessRole::kRank;
+    kept.index = options_.main_rank;
+  }
   if (kept.role == ProcessRole::kMain && kept.label.empty()) kept.label = options_.main_label;
   if (kept.slot == 0) {
     if (processes_.size() >= kProcessesMax) {
-      count_loss("record.processes_refused", 1, -1);
+      count_loss("record.processes_refused", 1, input_offset_);
       return 0;
     }
     kept.slot = static_cast<std::uint32_t>(processes_.size() + 1);
@@ -142,7 +146,7 @@ std::uint32_t ImportWriter::process(const ProcessInfo& process) {
 }
 
 void ImportWriter::event(const Event& event) {
-  if (events_.size() >= kEventsMax) return count_loss("store.events_lost", 1, -1);
+  if (events_.size() >= kEventsMax) return count_loss("store.events_lost", 1, input_offset_);
   events_.push_back(event);
 }
 
@@ -157,7 +161,9 @@ void ImportWriter::count_loss(std::string_view counter, std::uint64_t count, std
 
 std::int64_t ImportWriter::shifted(std::int64_t t_ns) const {
   std::int64_t sum = 0;
-  return __builtin_add_overflow(t_ns, clock_.offset_ns, &sum) ? INT64_MAX : sum;  // INT64_MAX is refused and counted
+  const bool is_beyond =
+      __builtin_add_overflow(t_ns, clock_.offset_ns, &sum) || __builtin_add_overflow(sum, options_.shift_ns, &sum);
+  return is_beyond ? INT64_MAX : sum;  // which is refused and counted
 }
 
 void ImportWriter::reach(std::int64_t from_ns, std::int64_t to_ns) {
@@ -300,7 +306,7 @@ void ImportWriter::write_ticks() {
       const TimedSample& one = samples_[end];
       std::int64_t& last = last_sample_ns_[one.series.index];
       if (one.t_ns <= last) {
-        count_loss("ingest.samples_out_of_order", 1, -1);
+        count_loss("ingest.samples_out_of_order", 1, one.input_offset);
         continue;
       }
       last = one.t_ns;
@@ -325,7 +331,7 @@ Result<void> ImportWriter::close() {
     writer_->add_event(event);
   }
   for (const ProcessInfo& process : processes_) writer_->put_process(process);
-  if (clock_.is_absolute && extent_) {
+  if (is_absolute() && extent_) {
     writer_->add_clock({.mono_ns = extent_->from_ns, .wall_ns = extent_->from_ns, .boot_ns = extent_->from_ns});
   }
   for (const auto& [counter, loss] : losses_) {

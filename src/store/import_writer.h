@@ -19,10 +19,13 @@ namespace hotlap {
 
 struct ImportWriterOptions {
   std::size_t spans_in_memory = std::size_t{512} << 10;    // 28 MiB, and half of that to sort them
-  std::size_t samples_in_memory = std::size_t{512} << 10;  // 16 MiB; file times must grow from one such lot to the next
+  std::size_t samples_in_memory = std::size_t{512} << 10;  // 24 MiB; file times must grow from one such lot to the next
   // Free space of the folder below which nothing more is spilled or written; what does not fit is counted.
   std::uint64_t free_bytes_floor = 64ULL << 20U;
-  std::string main_label;  // of a training process whose rank is not known, where a run has several files
+  std::string main_label;       // of a training process whose rank is not known, where a run has several files
+  std::int32_t main_rank = -1;  // what the file's name says of it; -1: nothing
+  std::int64_t shift_ns = 0;    // added to all times beside the file's own offset
+  bool is_absolute = false;     // with that the times are Unix time, whatever the file says
 };
 
 class ImportWriter final : public ImportSink {
@@ -46,13 +49,15 @@ class ImportWriter final : public ImportSink {
   void event(const Event& event) override;
   void attribute(std::string_view key, std::string_view value) override { writer_->put_attribute(key, value); }
   void count_loss(std::string_view counter, std::uint64_t count, std::int64_t byte_offset) override;
+  void at(std::int64_t byte_offset) override { input_offset_ = byte_offset; }
 
   // Merges, writes, closes. What could not be stored has been counted; kIo when the disk refuses. Nothing may be pushed
   // afterwards.
   Result<void> close();
   // After close(): first and last time of spans and samples; Unix time when `is_absolute()`.
   const std::optional<TimeRange>& extent() const { return extent_; }
-  bool is_absolute() const { return clock_.is_absolute; }
+  bool is_absolute() const { return clock_.is_absolute || options_.is_absolute; }
+  const ImportClock& file_clock() const { return clock_; }
   std::uint64_t spans_written() const { return spans_written_; }
 
  private:
@@ -66,6 +71,7 @@ class ImportWriter final : public ImportSink {
     std::int64_t t_ns;
     SeriesHandle series;
     Value value;
+    std::int64_t input_offset;
   };
   class RunCursor;
 
@@ -89,6 +95,7 @@ class ImportWriter final : public ImportSink {
   std::unique_ptr<RecordingWriter> writer_;
   ImportWriterOptions options_;
   ImportClock clock_;
+  std::int64_t input_offset_ = -1;  // of what is pushed
 
   std::vector<Span> spans_;
   std::vector<std::uint32_t> order_;  // of spans_, by time

@@ -16,7 +16,8 @@ constexpr std::size_t kHeadBytes = 4096;
 
 class ChromeTraceImporter final : public StreamImporter {
  public:
-  explicit ChromeTraceImporter(ImportSink& out) : assembler_(out), reader_(assembler_) {}
+  explicit ChromeTraceImporter(ImportSink& out)
+      : assembler_(out), reader_(assembler_, {.is_strict = out.is_strict()}) {}
 
   Result<void> push(ByteView chunk_untrusted) override {
     if (head_.size() < kHeadBytes) {
@@ -28,7 +29,16 @@ class ChromeTraceImporter final : public StreamImporter {
 
   Result<ImportStats> finish() override {
     reader_.finish();
-    if (assembler_.events() == 0) return Error{ErrorCode::kUnsupported, "no trace: " + json_looks(head_)};
+    if (!assembler_.has_content()) {
+      const std::uint64_t unread = assembler_.events_unread();
+      std::string why = json_looks(head_);
+      if (assembler_.events() > 0) {
+        why = "it only describes processes: there is no event with a time";
+      } else if (unread > 0) {
+        why = format("none of its {} events can be read", unread);
+      }
+      return Error{ErrorCode::kUnsupported, "no trace: " + why};
+    }
     assembler_.finish();
     return ImportStats{.bytes = reader_.bytes(), .events = assembler_.events()};
   }
@@ -39,7 +49,14 @@ class ChromeTraceImporter final : public StreamImporter {
   std::string head_;
 };
 
-bool sniff(ByteView head_untrusted, std::string_view) { return is_json_container(as_text(head_untrusted)); }
+// Also behind a line or two of something else, as programs print that write their trace to a terminal's output.
+bool sniff(ByteView head_untrusted, std::string_view) {
+  const std::string_view head = as_text(head_untrusted);
+  const bool has_events =
+      head.find("\"traceEvents\"") != std::string_view::npos ||
+      (head.find("\"ph\"") != std::string_view::npos && head.find("\"ts\"") != std::string_view::npos);
+  return is_json_container(head) || has_events;
+}
 
 std::unique_ptr<StreamImporter> open_stream(ImportSink& out) { return std::make_unique<ChromeTraceImporter>(out); }
 
