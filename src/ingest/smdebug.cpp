@@ -13,8 +13,9 @@
 namespace hotlap {
 namespace {
 
-constexpr double kTimeMaxS = 9e9;  // beyond, nanoseconds leave int64
-constexpr std::int64_t kTimeMaxUs = 9'000'000'000'000'000;
+constexpr double kTimeMaxS = 9e9;                           // beyond, nanoseconds leave int64
+constexpr std::int64_t kTimeMaxUs = 4'000'000'000'000'000;  // the sum of two, in nanoseconds, stays inside int64
+constexpr std::int64_t kTimeMaxNs = kTimeMaxUs * kNsPerUs;
 constexpr std::size_t kPhasesMax = std::size_t{1} << 16;
 constexpr std::size_t kOpenMax = 1024;  // of one phase
 constexpr std::size_t kProcessesMax = 4096;
@@ -159,110 +160,114 @@ std::optional<SmdebugFileName> read_smdebug_file_name(std::string_view file_name
   return name;
 }
 
-void SmdebugTimeline::push(ByteView chunk_untrusted) {
-  objects_.push(chunk_untrusted, [&](const JsonObjectText& object) { take(object); });
-}
-
 ImportStats SmdebugTimeline::finish() {
-  objects_.finish([&](const JsonObjectText& object) { take(object); });
+  reader_.finish();
   for (const auto& [id, phase] : phases_) {
-    for (const Open& open : phase.open) lose("ingest.begins_unmatched", open.offset);
+    for (const Open& open : phase.open) on_loss("ingest.begins_unmatched", open.offset);
   }
-  return {.bytes = objects_.bytes(), .events = events_};
+  return {.bytes = reader_.bytes(), .events = events_};
 }
 
-void SmdebugTimeline::take(const JsonObjectText& object) {
-  bool is_read = false;
-  if (object.is_whole) {
-    const auto document = JsonDocument::parse(object.text, true);
-    is_read = document.ok() && take_event(document->root(), object.offset);
-  }
-  if (!is_read) lose("ingest.events_dropped", object.offset);
+void SmdebugTimeline::on_event(const TraceEvent& event, std::int64_t offset) {
+  if (event.phase == 0 && event.name.raw.empty() && !event.has_start) return;  // TensorFlow ends its list with {}
+  if (!take_event(event, offset)) on_loss("ingest.events_dropped", offset);
 }
 
-bool SmdebugTimeline::take_event(const JsonValue& event, std::int64_t offset) {
-  const auto kind = event["ph"].text();
-  if (!kind) return event.keys().empty();  // TensorFlow ends its list with {}
-  if (*kind == "M") return take_metadata(event);
-  if (*kind == "i" || *kind == "C") {
-    lose("ingest.events_skipped", offset);
+SmdebugTimeline::Arguments SmdebugTimeline::arguments_of(const TraceEvent& event) {
+  Arguments out;
+  std::string_view rest = event.arguments;
+  std::string_view key;
+  std::string_view value;
+  while (next_argument(rest, key, value)) {
+    std::int64_t* const wanted = key == "start_time_since_epoch_in_micros" ? &out.base_us
+                                 : key == "pid"                            ? &out.pid
+                                 : key == "worker_id"                      ? &out.worker
+                                 : key == "num_workers"                    ? &out.workers
+                                 : key == "step_num"                       ? &out.step
+                                                                           : nullptr;
+    if (wanted != nullptr) *wanted = json::whole_number(value).value_or(-1);
+  }
+  return out;
+}
+
+std::string SmdebugTimeline::name_of(const TraceEvent& event, std::int64_t offset) {
+  return clean_name(event, kNameMax, [&](std::string_view counter) { on_loss(counter, offset); });
+}
+
+bool SmdebugTimeline::take_event(const TraceEvent& event, std::int64_t offset) {
+  if (event.phase == 'M') return take_metadata(event);
+  if (event.phase == 'i' || event.phase == 'C') {
+    on_loss("ingest.events_skipped", offset);
     return true;
   }
-  const auto time_us = event["ts"].number();
-  const auto id = event["pid"].integer();
-  if (!base_ns_ || !time_us || !id || !(std::fabs(*time_us) < static_cast<double>(kTimeMaxUs))) return false;
+  const auto id = json::whole_number(event.process);
+  if (!base_ns_ || !event.has_start || !id) return false;
+  if (event.start_ns > kTimeMaxNs || event.start_ns < -kTimeMaxNs) return false;
   if (phases_.size() >= kPhasesMax && !phases_.contains(*id)) return false;
-  const std::int64_t t_ns = *base_ns_ + std::llround(*time_us * 1e3);
+  const std::int64_t t_ns = *base_ns_ + event.start_ns;
   if (t_ns < 0) {
-    lose("ingest.times_invalid", offset);
+    on_loss("ingest.times_invalid", offset);
     return true;
   }
   Phase& phase = phases_[*id];
-  if (*kind == "X") return take_complete(event, phase, t_ns, offset);
-  if (*kind == "B") return begin(event, phase, t_ns, offset);
-  if (*kind == "E") return end(phase, t_ns, offset);
+  if (event.phase == 'X') return take_complete(event, phase, t_ns, offset);
+  if (event.phase == 'B') return begin(event, phase, t_ns, offset);
+  if (event.phase == 'E') return end(phase, t_ns, offset);
   return false;
 }
 
-bool SmdebugTimeline::take_metadata(const JsonValue& event) {
-  const JsonValue arguments = event["args"];
-  if (const auto base_us = arguments["start_time_since_epoch_in_micros"].number()) {
-    if (!(*base_us >= 0 && *base_us < static_cast<double>(kTimeMaxUs))) return false;
+bool SmdebugTimeline::take_metadata(const TraceEvent& event) {
+  const Arguments arguments = arguments_of(event);
+  if (arguments.base_us >= 0) {
+    if (arguments.base_us > kTimeMaxUs) return false;
     if (!base_ns_) out_.clock({.offset_ns = 0, .uncertainty_ns = kClockNs, .is_absolute = true});
-    base_ns_ = std::llround(*base_us) * kNsPerUs;
+    base_ns_ = arguments.base_us * kNsPerUs;
     return true;
   }
-  const auto id = event["pid"].integer();
-  const auto name = arguments["name"].text();
-  if (event["name"].text() == "process_name" && id && name) {
+  const auto id = json::whole_number(event.process);
+  if (event.name.raw == "process_name" && id && !event.argument_name.raw.empty()) {
     if (phases_.size() >= kPhasesMax && !phases_.contains(*id)) return false;
-    phases_[*id].name = strip_control(std::string_view(*name).substr(0, kNameMax));
+    std::string name;
+    (void)json::append_clean({.raw = event.argument_name.raw.substr(0, kNameMax)}, name);
+    phases_[*id].name = strip_control(name);
   }
   return true;
 }
 
-bool SmdebugTimeline::take_complete(const JsonValue& event, Phase& phase, std::int64_t start_ns, std::int64_t offset) {
-  const auto name = event["name"].text();
-  if (!name) return false;
-  const auto duration_us = event["dur"].number();
-  std::int64_t duration_ns = -1;
-  if (duration_us && *duration_us >= 0 && *duration_us < static_cast<double>(kTimeMaxUs)) {
-    duration_ns = std::llround(*duration_us * 1e3);
-  } else {
-    lose("ingest.durations_invalid", offset);
-  }
-  give(phase, *name, start_ns, duration_ns, event["args"]);
+bool SmdebugTimeline::take_complete(const TraceEvent& event, Phase& phase, std::int64_t start_ns, std::int64_t offset) {
+  if (event.name.raw.empty()) return false;
+  const bool has_duration = event.has_duration && event.duration_ns >= 0 && event.duration_ns <= kTimeMaxNs;
+  if (!has_duration) on_loss("ingest.durations_invalid", offset);
+  give(phase, name_of(event, offset), start_ns, has_duration ? event.duration_ns : -1, arguments_of(event));
   return true;
 }
 
-bool SmdebugTimeline::begin(const JsonValue& event, Phase& phase, std::int64_t start_ns, std::int64_t offset) {
-  const auto name = event["name"].text();
-  if (!name || phase.open.size() == kOpenMax) return false;
-  phase.open.push_back({.start_ns = start_ns, .name = *name, .offset = offset});
+bool SmdebugTimeline::begin(const TraceEvent& event, Phase& phase, std::int64_t start_ns, std::int64_t offset) {
+  if (event.name.raw.empty() || phase.open.size() == kOpenMax) return false;
+  phase.open.push_back({.start_ns = start_ns, .name = name_of(event, offset), .offset = offset});
   return true;
 }
 
 bool SmdebugTimeline::end(Phase& phase, std::int64_t end_ns, std::int64_t offset) {
   if (phase.open.empty()) {
-    lose("ingest.ends_unmatched", offset);
+    on_loss("ingest.ends_unmatched", offset);
     return true;
   }
   const Open open = std::move(phase.open.back());
   phase.open.pop_back();
-  if (end_ns < open.start_ns) lose("ingest.durations_invalid", offset);
-  give(phase, open.name, open.start_ns, end_ns < open.start_ns ? -1 : end_ns - open.start_ns, JsonValue{});
+  const bool is_reversed = end_ns < open.start_ns;
+  if (is_reversed) on_loss("ingest.durations_invalid", offset);
+  give(phase, open.name, open.start_ns, is_reversed ? -1 : end_ns - open.start_ns, Arguments{});
   return true;
 }
 
-std::uint32_t SmdebugTimeline::process_of(const Phase& phase, const JsonValue& arguments) {
+std::uint32_t SmdebugTimeline::process_of(const Phase& phase, const Arguments& arguments) {
   ProcessInfo process{.role = ProcessRole::kMain, .label = node_};
-  const auto pid = arguments["pid"].integer();
-  if (pid && *pid > 0 && *pid <= INT32_MAX) process.pid = static_cast<std::int32_t>(*pid);
-  const auto worker = arguments["worker_id"].integer();
-  if (phase.name == "DataLoaderWorker" && worker && *worker >= 0 && *worker < 100'000) {
+  if (arguments.pid > 0 && arguments.pid <= INT32_MAX) process.pid = static_cast<std::int32_t>(arguments.pid);
+  if (phase.name == "DataLoaderWorker" && arguments.worker >= 0 && arguments.worker < 100'000) {
     process.role = ProcessRole::kLoader;
-    process.index = static_cast<std::int32_t>(*worker);
-    if (!node_.empty()) process.label = format("{} loader {}", node_, *worker);
+    process.index = static_cast<std::int32_t>(arguments.worker);
+    if (!node_.empty()) process.label = format("{} loader {}", node_, arguments.worker);
   }
   const std::string key = format("{} {}", process.index, process.label);
   const auto found = processes_.known.find(key);
@@ -278,7 +283,7 @@ std::uint32_t SmdebugTimeline::process_of(const Phase& phase, const JsonValue& a
 }
 
 void SmdebugTimeline::give(const Phase& phase, const std::string& name, std::int64_t start_ns, std::int64_t duration_ns,
-                           const JsonValue& arguments) {
+                           const Arguments& arguments) {
   struct Kind {
     std::string_view phase;  // begins with
     SpanKind kind;
@@ -304,10 +309,8 @@ void SmdebugTimeline::give(const Phase& phase, const std::string& name, std::int
   // What it belongs to is part of its name where the name alone does not say it.
   const bool is_plain = phase.name.empty() || phase.name == name;
   span.name = out_.name(strip_control(is_plain ? name : format("{}: {}", phase.name, name)).substr(0, kNameMax));
-  auto step = arguments["step_num"].integer();
-  if (const auto text = arguments["step_num"].text()) step = parse_i64(*text);
-  if (step && *step >= 0) span.step = *step;
-  if (span.kind == SpanKind::kWorkerStart) span.value_a = arguments["num_workers"].integer().value_or(-1);
+  if (arguments.step >= 0) span.step = arguments.step;
+  if (span.kind == SpanKind::kWorkerStart) span.value_a = arguments.workers;
   out_.span(span);
 
   if (!phase.name.starts_with("Step:ModeKeys.TRAIN") || duration_ns < 0) return;

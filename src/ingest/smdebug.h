@@ -11,6 +11,7 @@
 #include "base/json_reader.h"
 #include "ingest/importer.h"
 #include "ingest/json_objects.h"
+#include "ingest/trace_reader.h"
 
 namespace hotlap {
 
@@ -51,12 +52,12 @@ struct SmdebugProcesses {
 };
 
 // One file of framework/pevents. Confined to the importing thread.
-class SmdebugTimeline {
+class SmdebugTimeline final : private TraceReader::Handler {
  public:
   // `node` labels the processes; empty: not known. `processes` outlives this.
   SmdebugTimeline(ImportSink& out, SmdebugProcesses& processes, std::string node)
-      : out_(out), processes_(processes), node_(std::move(node)) {}
-  void push(ByteView chunk_untrusted);
+      : out_(out), processes_(processes), node_(std::move(node)), reader_(*this, {.is_strict = out.is_strict()}) {}
+  void push(ByteView chunk_untrusted) { reader_.push(chunk_untrusted); }
   ImportStats finish();
 
  private:
@@ -69,22 +70,33 @@ class SmdebugTimeline {
     std::string name;
     std::vector<Open> open;
   };
+  // Those of an event's arguments that mean something here; -1: not there.
+  struct Arguments {
+    std::int64_t base_us = -1;
+    std::int64_t pid = -1;
+    std::int64_t worker = -1;
+    std::int64_t workers = -1;
+    std::int64_t step = -1;
+  };
 
-  void take(const JsonObjectText& object);
-  bool take_event(const JsonValue& event, std::int64_t offset);
-  bool take_metadata(const JsonValue& event);
-  bool take_complete(const JsonValue& event, Phase& phase, std::int64_t start_ns, std::int64_t offset);
-  bool begin(const JsonValue& event, Phase& phase, std::int64_t start_ns, std::int64_t offset);
+  void on_event(const TraceEvent& event, std::int64_t offset) override;
+  void on_member(std::string_view, std::string_view) override {}
+  void on_loss(std::string_view counter, std::int64_t offset) override { out_.count_loss(counter, 1, offset); }
+  static Arguments arguments_of(const TraceEvent& event);
+  std::string name_of(const TraceEvent& event, std::int64_t offset);
+  bool take_event(const TraceEvent& event, std::int64_t offset);
+  bool take_metadata(const TraceEvent& event);
+  bool take_complete(const TraceEvent& event, Phase& phase, std::int64_t start_ns, std::int64_t offset);
+  bool begin(const TraceEvent& event, Phase& phase, std::int64_t start_ns, std::int64_t offset);
   bool end(Phase& phase, std::int64_t end_ns, std::int64_t offset);
   void give(const Phase& phase, const std::string& name, std::int64_t start_ns, std::int64_t duration_ns,
-            const JsonValue& arguments);
-  std::uint32_t process_of(const Phase& phase, const JsonValue& arguments);
-  void lose(std::string_view counter, std::int64_t offset) { out_.count_loss(counter, 1, offset); }
+            const Arguments& arguments);
+  std::uint32_t process_of(const Phase& phase, const Arguments& arguments);
 
   ImportSink& out_;
   SmdebugProcesses& processes_;
   std::string node_;
-  JsonObjectCutter objects_{std::size_t{1} << 20};
+  TraceReader reader_;
   std::optional<std::int64_t> base_ns_;
   std::map<std::int64_t, Phase> phases_;
   std::uint64_t events_ = 0;

@@ -1,45 +1,47 @@
 // Horovod's own timeline (HOROVOD_TIMELINE): a list of trace events, one row for each tensor, closed or not. A tensor
 // is negotiated until every rank has announced it, then reduced, gathered or sent in phases.
-#include <cmath>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/format.h"
-#include "base/json_reader.h"
 #include "base/text.h"
 #include "ingest/importer.h"
-#include "ingest/json_objects.h"
+#include "ingest/trace_reader.h"
 
 namespace hotlap {
 namespace {
 
-constexpr std::size_t kObjectBytesMax = std::size_t{1} << 20;
 constexpr std::size_t kTensorsMax = std::size_t{1} << 18;
 constexpr std::size_t kOpenMax = 64;  // phases of one tensor inside each other; Horovod has 3
 constexpr std::size_t kNameMax = 512;
-constexpr double kTimeMaxUs = 9e15;  // beyond, nanoseconds leave int64
+constexpr std::int64_t kTimeMaxNs = 4'000'000'000'000'000'000;  // the difference of two stays inside int64
 
-class HorovodImporter final : public StreamImporter {
+class HorovodImporter final : public StreamImporter, private TraceReader::Handler {
  public:
-  explicit HorovodImporter(ImportSink& out) : out_(out) {}
+  explicit HorovodImporter(ImportSink& out) : out_(out), reader_(*this, {.is_strict = out.is_strict()}) {}
 
   Result<void> push(ByteView chunk_untrusted) override {
-    objects_.push(chunk_untrusted, [&](const JsonObjectText& object) { take(object); });
+    if (process_ == 0) {
+      // Microseconds since Horovod started, or of the machine's monotonic clock: which is not told.
+      out_.clock({.offset_ns = 0, .uncertainty_ns = -1, .is_absolute = false});
+      process_ = out_.process({.role = ProcessRole::kRank, .index = 0});
+    }
+    reader_.push(chunk_untrusted);
     return {};
   }
 
   // What the end of the file left open had not ended: of a job that hung, the collective in which it did.
   Result<ImportStats> finish() override {
-    objects_.finish([&](const JsonObjectText& object) { take(object); });
+    reader_.finish();
     for (const auto& [id, tensor] : tensors_) {
       for (std::size_t i = 0; i < tensor.open.size(); ++i) {
         out_.count_loss("ingest.begins_unmatched", 1, tensor.open[i].offset);
         give(tensor, tensor.open[i], -1, i);
       }
     }
-    return ImportStats{.bytes = objects_.bytes(), .events = events_};
+    return ImportStats{.bytes = reader_.bytes(), .events = events_};
   }
 
  private:
@@ -55,45 +57,38 @@ class HorovodImporter final : public StreamImporter {
     std::vector<Open> open;
   };
 
-  void take(const JsonObjectText& object) {
-    if (process_ == 0) {
-      // Microseconds since Horovod started, or of the machine's monotonic clock: which is not told.
-      out_.clock({.offset_ns = 0, .uncertainty_ns = -1, .is_absolute = false});
-      process_ = out_.process({.role = ProcessRole::kRank, .index = 0});
-    }
-    bool is_read = false;
-    if (object.is_whole) {
-      const auto document = JsonDocument::parse(object.text, true);
-      is_read = document.ok() && take_event(document->root(), object.offset);
-    }
-    if (!is_read) out_.count_loss("ingest.events_dropped", 1, object.offset);
+  void on_loss(std::string_view counter, std::int64_t offset) override { out_.count_loss(counter, 1, offset); }
+  void on_member(std::string_view, std::string_view) override {}
+  void on_event(const TraceEvent& event, std::int64_t offset) override {
+    if (event.phase == 0 && event.name.raw.empty() && !event.has_start) return;  // {} ends many a list
+    if (!take_event(event, offset)) on_loss("ingest.events_dropped", offset);
   }
 
-  bool take_event(const JsonValue& event, std::int64_t offset) {
-    const auto kind = event["ph"].text();
-    if (!kind) return event.keys().empty();
-    const auto id = event["pid"].integer();
-    if (*kind == "M") {
-      const auto name = event["args"]["name"].text();
-      if (event["name"].text() != "process_name") return true;
-      if (!id || !name) return false;
-      Tensor* const tensor = tensor_of(*id);
+  std::string name_of(const TraceEvent& event, std::int64_t offset) {
+    return clean_name(event, kNameMax, [&](std::string_view counter) { on_loss(counter, offset); });
+  }
+
+  bool take_event(const TraceEvent& event, std::int64_t offset) {
+    const auto id = json::whole_number(event.process);
+    if (event.phase == 'M') {
+      if (event.name.raw != "process_name") return true;
+      Tensor* const tensor = id && !event.argument_name.raw.empty() ? tensor_of(*id) : nullptr;
       if (tensor == nullptr) return false;
-      tensor->name = strip_control(std::string_view(*name).substr(0, kNameMax));
+      std::string name;
+      (void)json::append_clean({.raw = event.argument_name.raw.substr(0, kNameMax)}, name);
+      tensor->name = strip_control(name);
       return true;
     }
-    const auto time_us = event["ts"].number();
-    if (!time_us || !(std::fabs(*time_us) < kTimeMaxUs)) return false;
-    const std::int64_t t_ns = std::llround(*time_us * 1e3);
-    if (*kind == "i" || *kind == "I") {  // a cycle of the background thread begins
-      out_.count_loss("ingest.events_skipped", 1, offset);
+    if (!event.has_start || event.start_ns > kTimeMaxNs || event.start_ns < -kTimeMaxNs) return false;
+    if (event.phase == 'i' || event.phase == 'I') {  // a cycle of the background thread begins
+      on_loss("ingest.events_skipped", offset);
       return true;
     }
     Tensor* const tensor = id ? tensor_of(*id) : nullptr;
     if (tensor == nullptr) return false;
-    if (*kind == "B") return begin(event, *tensor, t_ns, offset);
-    if (*kind == "E") return end(*tensor, t_ns, offset);
-    if (*kind == "X") return complete(event, *tensor, t_ns, offset);
+    if (event.phase == 'B') return begin(event, *tensor, offset);
+    if (event.phase == 'E') return end(*tensor, event.start_ns, offset);
+    if (event.phase == 'X') return complete(event, *tensor, offset);
     return false;
   }
 
@@ -103,41 +98,41 @@ class HorovodImporter final : public StreamImporter {
     return tensors_.size() == kTensorsMax ? nullptr : &tensors_[id];
   }
 
-  bool begin(const JsonValue& event, Tensor& tensor, std::int64_t t_ns, std::int64_t offset) {
-    auto name = event["name"].text();
-    if (!name || tensor.open.size() == kOpenMax) return false;
-    tensor.open.push_back({.name = std::move(*name), .start_ns = t_ns, .offset = offset});
+  bool begin(const TraceEvent& event, Tensor& tensor, std::int64_t offset) {
+    if (event.name.raw.empty() || tensor.open.size() == kOpenMax) return false;
+    tensor.open.push_back({.name = name_of(event, offset), .start_ns = event.start_ns, .offset = offset});
     return true;
   }
 
   bool end(Tensor& tensor, std::int64_t t_ns, std::int64_t offset) {
     if (tensor.open.empty()) {
-      out_.count_loss("ingest.ends_unmatched", 1, offset);
+      on_loss("ingest.ends_unmatched", offset);
       return true;
     }
     const Open open = std::move(tensor.open.back());
     tensor.open.pop_back();
-    if (t_ns < open.start_ns) out_.count_loss("ingest.durations_invalid", 1, offset);
-    give(tensor, open, t_ns < open.start_ns ? -1 : t_ns - open.start_ns, tensor.open.size());
+    const bool is_reversed = t_ns < open.start_ns;
+    if (is_reversed) on_loss("ingest.durations_invalid", offset);
+    give(tensor, open, is_reversed ? -1 : t_ns - open.start_ns, tensor.open.size());
     return true;
   }
 
   // A rank announces the tensor: an event without duration whose name is the rank.
-  bool complete(const JsonValue& event, Tensor& tensor, std::int64_t t_ns, std::int64_t offset) {
-    const auto name = event["name"].text();
-    if (!name) return false;
-    const auto rank = parse_u64(*name);
+  bool complete(const TraceEvent& event, Tensor& tensor, std::int64_t offset) {
+    if (event.name.raw.empty()) return false;
+    const auto rank = parse_u64(event.name.raw);
     if (rank && *rank < 1'000'000 && !tensor.open.empty() && tensor.open.back().name.starts_with("NEGOTIATE_")) {
       tensor.open.back().last_rank = static_cast<std::int64_t>(*rank);
       ++tensor.open.back().ranks;
       ++events_;
       return true;
     }
-    const auto duration_us = event["dur"].number();
-    const bool has_duration = duration_us && *duration_us >= 0 && *duration_us < kTimeMaxUs;
-    if (!has_duration) out_.count_loss("ingest.durations_invalid", 1, offset);
-    const Open whole{.name = rank ? format("rank {} is ready", *rank) : *name, .start_ns = t_ns, .offset = offset};
-    give(tensor, whole, has_duration ? std::llround(*duration_us * 1e3) : -1, rank ? 1 : 0);
+    const bool has_duration = event.has_duration && event.duration_ns >= 0 && event.duration_ns <= kTimeMaxNs;
+    if (!has_duration) on_loss("ingest.durations_invalid", offset);
+    const Open whole{.name = rank ? format("rank {} is ready", *rank) : name_of(event, offset),
+                     .start_ns = event.start_ns,
+                     .offset = offset};
+    give(tensor, whole, has_duration ? event.duration_ns : -1, rank ? 1 : 0);
     return true;
   }
 
@@ -155,7 +150,7 @@ class HorovodImporter final : public StreamImporter {
   }
 
   ImportSink& out_;
-  JsonObjectCutter objects_{kObjectBytesMax};
+  TraceReader reader_;
   std::map<std::int64_t, Tensor> tensors_;  // by the row in which its events stand
   std::uint32_t process_ = 0;
   std::uint64_t events_ = 0;
