@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <map>
+#include <optional>
 #include <ostream>
-#include <set>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -14,11 +17,14 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "cli/clock_join.h"
 #include "cli/shown.h"
 #include "ingest/import.h"
+#include "ingest/trace_file_name.h"
 #include "record/identity.h"
 #include "store/home.h"
 #include "store/import_writer.h"
+#include "store/recording_reader.h"
 
 namespace hotlap {
 namespace {
@@ -97,14 +103,6 @@ class ProgressLine {
   std::int64_t last_ns_ = 0;
 };
 
-// Where a run's files agree on the clock the run has begin and end.
-void set_times(const ImportWriter& writer, RunInfo& info) {
-  if (!writer.is_absolute() || !writer.extent()) return;
-  const TimeRange& extent = *writer.extent();
-  info.start_wall_ns = info.start_wall_ns < 0 ? extent.from_ns : std::min(info.start_wall_ns, extent.from_ns);
-  info.end_wall_ns = std::max(info.end_wall_ns, extent.to_ns);
-}
-
 }  // namespace
 
 bool is_foreign(const fs::path& path) {
@@ -160,6 +158,187 @@ Result<ImportedRun> ImportedRun::borrow(const ImportRequest& request, Streams& s
   return run;
 }
 
+// Imports the files of one run, one after the other; those whose times can only be told from the others' are read a
+// second time, once where they belong is known.
+class RunImport {
+ public:
+  // All outlive it.
+  RunImport(const fs::path& folder, RunInfo& info, const ImportRequest& request, Streams& streams)
+      : folder_(folder), info_(info), request_(request), streams_(streams), progress_(streams, request.is_quiet) {}
+
+  Result<void> import(const std::vector<fs::path>& paths, std::uint64_t skipped) {
+    skipped_ = skipped;
+    is_one_of_several_ = paths.size() > 1;
+    for (const fs::path& path : paths) {
+      if (is_cancelled_) break;
+      Result<Imported> imported = import_file_as(path, files_.size() + 1, std::nullopt);
+      if (!imported.ok()) {
+        // A file of a folder that turns out to be something else costs itself.
+        const bool was_named = std::ranges::find(request_.paths, path) != request_.paths.end();
+        if (was_named || imported.error().code != ErrorCode::kUnsupported) return std::move(imported).error();
+        streams_.err << "hotlap: left out: " << one_line(imported.error().message) << '\n';
+        ++skipped_;
+        continue;
+      }
+      files_.push_back(std::move(imported->file));
+      clocks_.push_back(imported->clock);
+    }
+    if (files_.empty()) return Error{ErrorCode::kUnsupported, "none of the files is of a format that hotlap reads"};
+    if (files_.size() > 1 && !is_cancelled_) HOTLAP_TRY(join());
+    set_times();
+    return {};
+  }
+  std::vector<ImportedFile> take_files() { return std::move(files_); }
+  bool is_cancelled() const { return is_cancelled_; }
+
+ private:
+  struct Imported {
+    ImportedFile file;
+    FileClock clock;
+  };
+
+  fs::path trace_path(std::size_t number) const { return folder_ / "trace" / format("{:04}.hotlap", number); }
+
+  Result<Imported> import_file_as(const fs::path& path, std::size_t number, const std::optional<JoinedClock>& joined) {
+    const std::int64_t begin_ns = system_clock().mono_ns();
+    progress_.file(path);
+    const std::string file_name = to_valid_utf8(path.filename().string());
+    const RecordingInfo recording{
+        .id = new_ulid(system_clock()),
+        .run_id = info_.id,
+        .hotlap_version = std::string(hotlap_version()),
+        .attributes = {{"source.file", file_name}},
+    };
+    ImportWriterOptions writer_options;
+    if (is_one_of_several_) writer_options.main_label = file_name;
+    if (const auto rank = read_trace_file_name(file_name).rank) writer_options.main_rank = *rank;
+    if (joined) {
+      writer_options.shift_ns = joined->shift_ns;
+      writer_options.is_absolute = joined->is_absolute;
+    }
+    const fs::path written = trace_path(number);
+    std::error_code ignored;
+    fs::remove(written, ignored);
+    HOTLAP_TRY_ASSIGN(const std::unique_ptr<ImportWriter> writer,
+                      ImportWriter::create(written, recording, std::move(writer_options)));
+    ImportOptions options{.is_strict = request_.is_strict,
+                          .is_cancelled = [] { return interrupted != 0; },
+                          .on_progress = [this](const ImportProgress& now) { progress_.show(now); },
+                          .format = request_.format};
+    if (request_.expansion_max > 0) options.expansion_max = request_.expansion_max;
+    Result<ImportOutcome> outcome = import_file(path, *writer, options);
+    progress_.clear();
+    if (!outcome.ok()) {
+      fs::remove(written, ignored);
+      return std::move(outcome).error();
+    }
+    writer->attribute("source.format", outcome->format);
+    if (joined) writer->attribute("clock.joined", describe(*joined, name_of_file(joined->to)));
+    if (skipped_ > 0) writer->count_loss("ingest.files_skipped", std::exchange(skipped_, 0), -1);
+    HOTLAP_TRY(writer->close());
+    is_cancelled_ = outcome->is_cancelled;
+    const std::uintmax_t bytes = fs::file_size(path, ignored);
+    Imported imported{
+        .file = {.path = path,
+                 .format = outcome->format,
+                 .file_bytes = ignored ? 0 : std::uint64_t{bytes},
+                 .bytes = outcome->stats.bytes,
+                 .events = outcome->stats.events,
+                 .seconds = static_cast<double>(system_clock().mono_ns() - begin_ns) / static_cast<double>(kNsPerS),
+                 .clock = {}},
+        .clock = {.is_absolute = writer->is_absolute(), .uncertainty_ns = writer->file_clock().uncertainty_ns}};
+    if (writer->extent()) imported.clock.extent = *writer->extent();
+    return imported;
+  }
+
+  std::string name_of_file(std::size_t i) const {
+    return i < files_.size() ? files_[i].path.filename().string() : std::string{};
+  }
+
+  // Which steps and collectives ended when, of the files that have been written.
+  Result<void> read_marks(std::size_t i) {
+    constexpr std::size_t kMarksMax = 100'000;
+    HOTLAP_TRY_ASSIGN(const std::unique_ptr<RecordingReader> reader, RecordingReader::open(trace_path(i + 1)));
+    FileClock& clock = clocks_[i];
+    std::map<std::uint32_t, std::string> collectives;  // by name; empty: none
+    std::size_t marks = 0;
+    const auto collective = [&](const Span& span) -> const std::string& {
+      const auto [found, is_new] = collectives.try_emplace(span.name);
+      if (is_new) {
+        const std::string name = reader->name(span.name);
+        const bool is_one = span.kind == SpanKind::kCollective || name.find("nccl") != std::string::npos ||
+                            name.find("rccl") != std::string::npos;
+        if (is_one) found->second = name;
+      }
+      return found->second;
+    };
+    constexpr std::array kKinds{SpanKind::kStep, SpanKind::kCollective, SpanKind::kKernel};
+    return reader->read_spans(kKinds, {}, [&](std::span<const Span> spans) {
+      for (const Span& span : spans) {
+        if (span.duration_ns < 0 || marks >= kMarksMax) continue;
+        const std::int64_t end_ns = span.start_ns + span.duration_ns;
+        if (span.kind == SpanKind::kStep) {
+          if (span.step < 0) continue;
+          clock.step_ends_ns[span.step] = end_ns;
+          ++marks;
+        } else if (const std::string& name = collective(span); !name.empty()) {
+          clock.collective_ends_ns[name].push_back(end_ns);
+          ++marks;
+        }
+      }
+    });
+  }
+
+  Result<void> join() {
+    const auto needs = [](const FileClock& clock) {
+      return clock.extent.from_ns <= clock.extent.to_ns && (!clock.is_absolute || clock.uncertainty_ns > kNsPerS);
+    };
+    if (std::ranges::none_of(clocks_, needs)) return {};
+    for (std::size_t i = 0; i < clocks_.size(); ++i) {
+      if (Result<void> read = read_marks(i); !read.ok()) return read;
+    }
+    const std::vector<std::optional<JoinedClock>> joined = join_clocks(clocks_);
+    for (std::size_t i = 0; i < clocks_.size(); ++i) {
+      if (!needs(clocks_[i])) continue;
+      const std::string name = one_line(name_of_file(i));
+      if (!joined[i]) {
+        const bool is_reference = std::ranges::any_of(joined, [&](const auto& one) { return one && one->to == i; });
+        if (is_reference) continue;
+        files_[i].clock = "its times stand for themselves: no certain Unix time, and no steps or collectives in common";
+      } else {
+        files_[i].clock = "times joined " + describe(*joined[i], one_line(name_of_file(joined[i]->to)));
+        if (joined[i]->shift_ns != 0) {
+          HOTLAP_TRY_ASSIGN(Imported again, import_file_as(files_[i].path, i + 1, joined[i]));
+          clocks_[i] = std::move(again.clock);
+        }
+      }
+      if (!request_.is_quiet) streams_.err << format("hotlap: {}: {}\n", name, files_[i].clock);
+    }
+    return {};
+  }
+
+  // Where the files agree on the clock the run has begin and end.
+  void set_times() {
+    for (const FileClock& clock : clocks_) {
+      if (!clock.is_absolute || clock.extent.from_ns > clock.extent.to_ns) continue;
+      info_.start_wall_ns =
+          info_.start_wall_ns < 0 ? clock.extent.from_ns : std::min(info_.start_wall_ns, clock.extent.from_ns);
+      info_.end_wall_ns = std::max(info_.end_wall_ns, clock.extent.to_ns);
+    }
+  }
+
+  const fs::path& folder_;
+  RunInfo& info_;
+  const ImportRequest& request_;
+  Streams& streams_;
+  ProgressLine progress_;
+  std::vector<ImportedFile> files_;
+  std::vector<FileClock> clocks_;  // as files_
+  bool is_cancelled_ = false;
+  std::uint64_t skipped_ = 0;
+  bool is_one_of_several_ = false;
+};
+
 Result<ImportedRun> ImportedRun::import(const fs::path& home, const ImportRequest& request, Streams& streams) {
   std::vector<fs::path> paths;
   std::uint64_t skipped = 0;
@@ -181,48 +360,11 @@ Result<ImportedRun> ImportedRun::import(const fs::path& home, const ImportReques
   if (Result<void> made = make_private_folders(run.folder_.path() / "trace"); !made.ok()) {
     return give_up(std::move(made).error());
   }
-
   const InterruptWatch watch;
-  ProgressLine progress(streams, request.is_quiet);
-  ImportOptions options{.is_strict = request.is_strict,
-                        .is_cancelled = [] { return interrupted != 0; },
-                        .on_progress = [&progress](const ImportProgress& now) { progress.show(now); },
-                        .format = request.format};
-  if (request.expansion_max > 0) options.expansion_max = request.expansion_max;
-  for (const fs::path& path : paths) {
-    if (run.is_cancelled_) break;
-    progress.file(path);
-    const RecordingInfo recording{
-        .id = new_ulid(system_clock()),
-        .run_id = info.id,
-        .hotlap_version = std::string(hotlap_version()),
-        .attributes = {{"source.file", to_valid_utf8(path.filename().string())}},
-    };
-    ImportWriterOptions writer_options;
-    if (paths.size() > 1) writer_options.main_label = to_valid_utf8(path.filename().string());
-    Result<std::unique_ptr<ImportWriter>> writer =
-        ImportWriter::create(run.folder_.path() / "trace" / format("{:04}.hotlap", run.files_.size() + 1), recording,
-                             std::move(writer_options));
-    if (!writer.ok()) return give_up(std::move(writer).error());
-    const std::int64_t begin_ns = system_clock().mono_ns();
-    Result<ImportOutcome> outcome = import_file(path, **writer, options);
-    progress.clear();
-    if (!outcome.ok()) return give_up(std::move(outcome).error());
-    (*writer)->attribute("source.format", outcome->format);
-    if (skipped > 0 && run.files_.empty()) (*writer)->count_loss("ingest.files_skipped", skipped, -1);
-    if (Result<void> closed = (*writer)->close(); !closed.ok()) return give_up(std::move(closed).error());
-    set_times(**writer, info);
-    std::error_code ignored;
-    const std::uintmax_t bytes = fs::file_size(path, ignored);
-    run.files_.push_back(
-        {.path = path,
-         .format = outcome->format,
-         .file_bytes = ignored ? 0 : std::uint64_t{bytes},
-         .bytes = outcome->stats.bytes,
-         .events = outcome->stats.events,
-         .seconds = static_cast<double>(system_clock().mono_ns() - begin_ns) / static_cast<double>(kNsPerS)});
-    run.is_cancelled_ = outcome->is_cancelled;
-  }
+  RunImport all(run.folder_.path(), info, request, streams);
+  if (Result<void> done = all.import(paths, skipped); !done.ok()) return give_up(std::move(done).error());
+  run.files_ = all.take_files();
+  run.is_cancelled_ = all.is_cancelled();
   if (run.is_cancelled_) streams.err << "hotlap: interrupted: what was read until then is there\n";
   info.status = run.is_cancelled_ ? RunStatus::kKilled : RunStatus::kFinished;
   if (Result<void> updated = run.folder_.update(info); !updated.ok()) return give_up(std::move(updated).error());

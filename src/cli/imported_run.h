@@ -19,6 +19,7 @@ struct ImportedFile {
   std::uint64_t bytes = 0;   // decompressed
   std::uint64_t events = 0;  // as the importer counts them
   double seconds = 0;
+  std::string clock;  // how its times were brought to those of the other files; empty: nothing to say
 };
 
 struct ImportRequest {

@@ -1,0 +1,42 @@
+#pragma once
+// Where several foreign files of one run lie on one clock: those with Unix time as they are; local times by the whole
+// quarters of an hour that bring them among the others; the rest by what both sides saw, the ends of steps with the
+// same number or of collectives. Says with what uncertainty, and where it cannot be told says that. Plain functions.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/recording_reader.h"
+
+namespace hotlap {
+
+// What one file knows of time. Times are as stored: of absolute ones Unix time.
+struct FileClock {
+  bool is_absolute = false;
+  std::int64_t uncertainty_ns = -1;                                     // of an absolute clock; -1: unknown
+  TimeRange extent{.from_ns = INT64_MAX, .to_ns = INT64_MIN};           // from > to: empty
+  std::map<std::int64_t, std::int64_t> step_ends_ns;                    // by number
+  std::map<std::string, std::vector<std::int64_t>> collective_ends_ns;  // by name, in their order
+};
+
+enum class JoinedBy : std::uint8_t { kUnixTime, kTimeZone, kSteps, kCollectives };
+
+struct JoinedClock {
+  JoinedBy by = JoinedBy::kUnixTime;
+  std::size_t to = 0;                // the other file, where there is one
+  std::int64_t shift_ns = 0;         // to be added to this file's times
+  std::int64_t uncertainty_ns = -1;  // half width; -1: unknown
+  std::size_t matches = 0;           // steps or collectives
+  bool is_absolute = false;          // shifted times are Unix time
+};
+
+// Of each file; nothing: it stands for itself. With one file, or none that has anything to be joined to, all are that.
+std::vector<std::optional<JoinedClock>> join_clocks(std::span<const FileClock> files);
+
+// "by 12 steps with a.json, within 3.2 ms" for users.
+std::string describe(const JoinedClock& joined, const std::string& other_name);
+
+}  // namespace hotlap
