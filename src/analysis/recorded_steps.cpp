@@ -1,6 +1,7 @@
 #include "analysis/recorded_steps.h"
 
 #include "analysis/step_builder.h"
+#include "analysis/trace_phases.h"
 
 namespace hotlap {
 
@@ -12,6 +13,17 @@ Result<void> read_steps(RecordingReader& reader, const std::function<void(const 
     if (process.role == ProcessRole::kRank) builder.set_rank(process.slot, process.index);
     const auto source = attributes.find("process." + slot_label(process) + ".step_source");
     if (source != attributes.end() && source->second == "loader") builder.set_inferred(process.slot);
+  }
+  if (is_of_trace(reader.info())) {
+    TracePhases phases([&](std::uint32_t name) { return reader.name(name); },
+                       {.span = [&](const Span& span) { builder.add(span); },
+                        .set_inferred = [&](std::uint32_t process) { builder.set_inferred(process); }});
+    HOTLAP_TRY(reader.read_spans(TracePhases::kinds(), {}, [&](std::span<const Span> spans) {
+      for (const Span& span : spans) phases.add(span);
+    }));
+    phases.finish();
+    builder.finish();
+    return {};
   }
   HOTLAP_TRY(reader.read_spans(StepBuilder::kinds(), {}, [&](std::span<const Span> spans) {
     for (const Span& span : spans) builder.add(span);

@@ -192,8 +192,22 @@ void StepStatistics::add_tail(const Step& step) {
   if (step.data_wait_ns) tail_wait_blocks_ns_.add(static_cast<double>(*step.data_wait_ns));
 }
 
+// First steps that are far longer than the median of those after them.
+std::size_t StepStatistics::start_steps() const {
+  constexpr double kFarLonger = 2;
+  std::size_t from = 0;
+  for (; from < head_.size() / 2; ++from) {
+    std::vector<std::int64_t> rest;
+    for (std::size_t i = from + 1; i < head_.size(); ++i) rest.push_back(head_[i].duration_ns);
+    const auto middle = rest.begin() + static_cast<std::ptrdiff_t>(rest.size() / 2);
+    std::ranges::nth_element(rest, middle);
+    if (static_cast<double>(head_[from].duration_ns) <= kFarLonger * static_cast<double>(*middle)) break;
+  }
+  return from;
+}
+
 std::size_t StepStatistics::warmup_steps() const {
-  if (is_chosen_) return 0;
+  if (is_chosen_) return may_hold_start_ ? start_steps() : 0;
   const std::size_t n = head_.size();
   if (n < 2) return n;
   const std::size_t most = n < kFewSteps ? n / 3 : n / 2;

@@ -88,8 +88,12 @@ class StepStatistics {
   static constexpr std::size_t kHeadMax = 256;
   static constexpr double kSettled = 0.15;
 
-  // Steps that somebody chose to look at, after a warm-up of their own: the first ones count like all others.
-  void set_chosen() { is_chosen_ = true; }
+  // Steps that somebody chose to look at, after a warm-up of their own: the first ones count like all others. Where
+  // that is not known (no step is marked), all but first ones that are far longer than the rest: the program's start.
+  void set_chosen(bool may_hold_start) {
+    is_chosen_ = true;
+    may_hold_start_ = may_hold_start;
+  }
   bool is_chosen() const { return is_chosen_; }
   void add(const Step& step);
   // The steps of the same process that another recorder saw later, as if they had been added here. Beyond the first
@@ -117,6 +121,7 @@ class StepStatistics {
   void add_tail(const Step& step);
   void add_pauses(const Step& step);
   std::size_t warmup_steps() const;
+  std::size_t start_steps() const;
 
   std::vector<Step> head_;
   Tail regular_;
@@ -133,6 +138,7 @@ class StepStatistics {
   std::int64_t samples_max_ = -1;  // of one step
   std::int32_t rank_ = -1;
   bool is_chosen_ = false;
+  bool may_hold_start_ = false;
 };
 
 }  // namespace hotlap

@@ -28,7 +28,7 @@ void StepTable::on_step(const Step& step) {
     rows_.push_back({node_, step.process, label == labels_.end() ? std::string{} : label->second, {}});
     found = rows_.end() - 1;
     // Where no step is marked the profiler was told of none: its first ones may be the program's first ones.
-    if (is_trace_ && !step.is_inferred) found->steps.set_chosen();
+    if (is_trace_) found->steps.set_chosen(step.is_inferred);
   }
   found->steps.add(step);
 }

@@ -2,96 +2,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
 #include <vector>
 
-#include "analysis/registry.h"
-#include "analysis/step_builder.h"
-#include "analysis/trace_phases.h"
 #include "analysis/trace_tables.h"
+#include "support/fake_trace.h"
 
 namespace hotlap {
 namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
-constexpr std::int64_t kUs = 1'000;
-
-// A trace in microseconds: names get their ids as they come.
-class Trace {
- public:
-  Span& add(SpanKind kind, std::string_view name, std::int64_t start_us, std::int64_t us, std::uint32_t thread = 1) {
-    Span span{.start_ns = start_us * kUs,
-              .duration_ns = us < 0 ? -1 : us * kUs,
-              .kind = kind,
-              .process = 1,
-              .thread = thread};
-    span.name = id_of(name);
-    if (kind == SpanKind::kKernel || kind == SpanKind::kTransfer) span.process = 2;
-    return spans_.emplace_back(span);
-  }
-  std::uint32_t id_of(std::string_view name) {
-    for (std::uint32_t i = 0; i < names_.size(); ++i) {
-      if (names_[i] == name) return i + 1;
-    }
-    names_.emplace_back(name);
-    return static_cast<std::uint32_t>(names_.size());
-  }
-  std::vector<Span> sorted() const {
-    std::vector<Span> out = spans_;
-    std::ranges::stable_sort(out, [](const Span& a, const Span& b) {
-      return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.duration_ns > b.duration_ns;
-    });
-    return out;
-  }
-  std::function<std::string(std::uint32_t)> name_of() const {
-    return [this](std::uint32_t id) { return id == 0 || id > names_.size() ? std::string() : names_[id - 1]; };
-  }
-
-  std::vector<Step> steps() const {
-    std::vector<Step> steps;
-    StepBuilder builder([&](const Step& step) { steps.push_back(step); });
-    TracePhases phases(name_of(), {.span = [&](const Span& span) { builder.add(span); },
-                                   .set_inferred = [&](std::uint32_t process) { builder.set_inferred(process); }});
-    for (const Span& span : sorted()) phases.add(span);
-    phases.finish();
-    builder.finish();
-    return steps;
-  }
-
-  FactTable facts(std::string_view analyzer, std::size_t chunk = SIZE_MAX) const {
-    const RunInfo run;
-    const RecordingInfo recording;
-    const std::vector<ProcessInfo> processes{{.slot = 1, .role = ProcessRole::kMain}, {.slot = 2, .label = "gpu0"}};
-    const RunDescription description{
-        .run = &run, .recording = &recording, .processes = processes, .name_of = name_of()};
-    FactTable out;
-    for (const AnalyzerSpec* spec : all_analyzers()) {
-      if (spec->id != analyzer) continue;
-      const auto one = spec->open(description);
-      const std::vector<Span> spans = sorted();
-      for (std::size_t at = 0; at < spans.size();) {
-        std::vector<Span> lot;
-        for (; at < spans.size() && lot.size() < chunk; ++at) {
-          if (std::ranges::find(spec->spans, spans[at].kind) != spec->spans.end()) lot.push_back(spans[at]);
-        }
-        one->on_spans(lot);
-      }
-      // What is merged into an empty one says the same.
-      const auto merged = spec->open(description);
-      merged->merge(*one);
-      merged->snapshot(out);
-    }
-    return out;
-  }
-
- private:
-  std::vector<Span> spans_;
-  std::vector<std::string> names_;
-};
 
 // One step of 100 ms: loader 40, forward 20, backward 25 (on autograd's thread), optimizer 10.
-void add_step(Trace& trace, int number, bool is_marked, bool has_loader = true) {
+void add_step(FakeTrace& trace, int number, bool is_marked, bool has_loader = true) {
   const std::int64_t at = number * 100'000;
   if (is_marked) trace.add(SpanKind::kStep, "ProfilerStep#" + std::to_string(number), at, 100'000).step = number;
   if (has_loader) {
@@ -117,7 +40,7 @@ void expect_parts(const Step& step) {
 }
 
 TEST(TracePhases, MarkedStepsAreTakenWithTheirNumbersAndParts) {
-  Trace trace;
+  FakeTrace trace;
   for (int i = 3; i < 8; ++i) add_step(trace, i, true);
   const auto steps = trace.steps();
   ASSERT_EQ(steps.size(), 5U);
@@ -131,7 +54,7 @@ TEST(TracePhases, MarkedStepsAreTakenWithTheirNumbersAndParts) {
 
 TEST(TracePhases, WithoutMarksStepsAreInferredWithinTwoPercent) {
   for (const bool has_loader : {true, false}) {
-    Trace trace;
+    FakeTrace trace;
     for (int i = 0; i < 6; ++i) add_step(trace, i, false, has_loader);
     const auto steps = trace.steps();
     ASSERT_GE(steps.size(), 5U) << has_loader;
@@ -148,7 +71,7 @@ TEST(TracePhases, WithoutMarksStepsAreInferredWithinTwoPercent) {
 }
 
 TEST(TracePhases, AccumulatedBatchesAreOneStep) {
-  Trace trace;
+  FakeTrace trace;
   for (int i = 0; i < 8; ++i) {
     const std::int64_t at = i * 10'000;
     trace.add(SpanKind::kDataWait, "enumerate(DataLoader)#next", at, 1000);
@@ -164,20 +87,13 @@ TEST(TracePhases, AccumulatedBatchesAreOneStep) {
 }
 
 TEST(TracePhases, NothingIsInferredFromTooLittle) {
-  Trace trace;
+  FakeTrace trace;
   add_step(trace, 0, false);
   EXPECT_TRUE(trace.steps().empty());
 }
 
-double field(const FactTable& facts, std::string_view kind, std::string_view name, std::string_view of = {}) {
-  for (const Fact* fact : facts.all(kind)) {
-    if (of.empty() || fact->text("name") == std::string(of)) return fact->number(name).value_or(-1);
-  }
-  return -2;
-}
-
 TEST(TraceFacts, OperatorsHaveOwnTimeTotalTimeAndTheirKernels) {
-  Trace trace;
+  FakeTrace trace;
   trace.add(SpanKind::kOperator, "aten::conv2d", 0, 100).value_a = 1;
   trace.add(SpanKind::kOperator, "aten::convolution", 10, 80).value_a = 2;
   trace.add(SpanKind::kOperator, "aten::convolution", 20, 30).value_a = 3;  // inside itself
@@ -199,7 +115,7 @@ TEST(TraceFacts, OperatorsHaveOwnTimeTotalTimeAndTheirKernels) {
 }
 
 TEST(TraceFacts, KernelTimeIsNeverAboveTheWall) {
-  Trace trace;
+  FakeTrace trace;
   trace.add(SpanKind::kKernel, "a", 0, 100, 7);
   trace.add(SpanKind::kKernel, "a", 50, 100, 7);  // overlaps on its own stream
   trace.add(SpanKind::kKernel, "b", 0, 5, 8);
@@ -210,12 +126,27 @@ TEST(TraceFacts, KernelTimeIsNeverAboveTheWall) {
   EXPECT_DOUBLE_EQ(field(facts, "kernels.kernel", "mean_us", "a"), 100);
   EXPECT_DOUBLE_EQ(field(facts, "kernels.summary", "total_ms"), 0.155);
   EXPECT_DOUBLE_EQ(field(facts, "copies.copy", "pageable"), 1);
+  EXPECT_EQ(facts.find("copies.copy")->text("direction"), "host to device");
   EXPECT_DOUBLE_EQ(field(facts, "copies.copy", "bytes_per_s"), 1e8);
   EXPECT_EQ(facts.find("copies.copy")->text("name"), "Memcpy HtoD (Pageable -> Device)");
 }
 
+TEST(TraceFacts, KernelsAreAddedUpBySortAndMatrixWorkByItsUnits) {
+  FakeTrace trace;
+  trace.add(SpanKind::kKernel, "volta_sgemm_128x64_nn", 0, 300, 7);
+  trace.add(SpanKind::kKernel, "sm80_xmma_gemm_bf16bf16_bf16f32_f32", 300, 100, 7);
+  trace.add(SpanKind::kKernel, "void at::native::vectorized_elementwise_kernel<4, AddFunctor<float>>", 400, 100, 7);
+  const FactTable facts = trace.facts("kernels");
+  EXPECT_DOUBLE_EQ(field(facts, "kernels.sort", "total_ms", "matrix product"), 0.4);
+  EXPECT_DOUBLE_EQ(field(facts, "kernels.sort", "share_pct", "element-wise"), 20);
+  EXPECT_DOUBLE_EQ(field(facts, "kernels.matrix", "fp32_off_units_ms"), 0.3);
+  EXPECT_DOUBLE_EQ(field(facts, "kernels.matrix", "on_units_ms"), 0.1);
+  EXPECT_EQ(facts.find("kernels.matrix")->text("types"), "fp32 0.3 ms, bf16 0.1 ms");
+  EXPECT_EQ(facts.find("kernels.matrix")->text("generation"), "ampere");
+}
+
 TEST(TraceFacts, DeviceTimeIsSplitByWhatOverlapsAndIdleTimeByItsCause) {
-  Trace trace;
+  FakeTrace trace;
   const auto launch = [&](std::int64_t id, std::int64_t call_us, std::int64_t start_us, std::int64_t us,
                           std::string_view name, std::uint32_t stream = 7) {
     trace.add(SpanKind::kRuntime, "cudaLaunchKernel", call_us, 2).value_a = id;
@@ -227,9 +158,9 @@ TEST(TraceFacts, DeviceTimeIsSplitByWhatOverlapsAndIdleTimeByItsCause) {
   launch(3, 2, 110, 20, "Memcpy DtoH", 9);             // 110..130: 10 exposed
   trace.add(SpanKind::kDataWait, "next", 125, 300);    // 130..425 waits for data
   trace.add(SpanKind::kOperator, "aten::add", 425, 100);
-  launch(4, 500, 510, 90, "gemm");  // idle 130..500: data 295, dispatch 75; launch 500..510
+  launch(4, 500, 510, 90, "gemm");  // idle 130..510: data 295, dispatch 77, launch 502..510
   trace.add(SpanKind::kRuntime, "cudaStreamSynchronize", 590, 60).value_a = 50;
-  launch(5, 700, 705, 5, "gemm");  // idle 600..700: sync 50, host 50; launch 5
+  launch(5, 700, 705, 5, "gemm");  // idle 600..705: sync 50 and the call's 2 behind it, host 50, launch 3
   const FactTable facts = trace.facts("device_time");
   const auto ms = [&](std::string_view name) { return field(facts, "device.time", name); };
   EXPECT_EQ(facts.find("device.time")->where.device, "gpu0");
@@ -241,16 +172,49 @@ TEST(TraceFacts, DeviceTimeIsSplitByWhatOverlapsAndIdleTimeByItsCause) {
   EXPECT_DOUBLE_EQ(ms("exposed_copy_ms"), 0.01);
   EXPECT_DOUBLE_EQ(ms("idle_ms"), 0.485);
   EXPECT_DOUBLE_EQ(ms("idle_data_ms"), 0.295);
-  EXPECT_DOUBLE_EQ(ms("idle_dispatch_ms"), 0.075);
-  EXPECT_DOUBLE_EQ(ms("idle_sync_ms"), 0.05);
+  EXPECT_DOUBLE_EQ(ms("idle_dispatch_ms"), 0.077);
+  EXPECT_DOUBLE_EQ(ms("idle_sync_ms"), 0.052);
   EXPECT_DOUBLE_EQ(ms("idle_host_ms"), 0.05);
-  EXPECT_DOUBLE_EQ(ms("idle_launch_ms"), 0.015);
+  EXPECT_DOUBLE_EQ(ms("idle_launch_ms"), 0.011);
   EXPECT_DOUBLE_EQ(ms("idle_unknown_ms"), 0);
   EXPECT_DOUBLE_EQ(field(facts, "launch.summary", "launches"), 5);
 }
 
+// A serving engine's trace: what ran when the profiler began is not in it, and the next kernel, launched at once,
+// waits.
+TEST(TraceFacts, WorkThatWaitsForWhatIsNotInTheTraceIsNoLaunchThatTakesLong) {
+  FakeTrace trace;
+  trace.launch("hipLaunchKernel", "a", 0, 5, 10, 5);
+  trace.launch("hipLaunchKernel", "b", 20, 5, 500'000, 5);
+  trace.add(SpanKind::kRuntime, "hipMemcpyWithStream", 50, 499'990).value_a = 99;  // the host finds that out, too
+  const FactTable facts = trace.facts("device_time");
+  EXPECT_NEAR(field(facts, "device.time", "idle_queued_ms"), 499.965, 0.001);
+  EXPECT_NEAR(field(facts, "device.time", "idle_launch_ms"), 0.01, 0.001);
+  EXPECT_NEAR(field(facts, "device.time", "idle_sync_ms"), 0, 0.001);
+}
+
+// The first use of a library: one call takes seconds, which no CUDA graph would spare.
+TEST(TraceFacts, OneCallThatTakesLongIsNoLaunchBoundLoop) {
+  FakeTrace trace;
+  trace.launch("cudaLaunchKernel", "a", 0, 5, 10, 5);
+  trace.add(SpanKind::kOperator, "aten::empty", 20, 30'000);
+  trace.add(SpanKind::kRuntime, "cudaMalloc", 30, 29'900).value_a = 98;
+  trace.launch("cudaLaunchKernel", "b", 40'000, 8'000, 48'005, 5);  // loads code
+  const FactTable facts = trace.facts("device_time");
+  EXPECT_NEAR(field(facts, "device.time", "idle_setup_ms"), 29.9 + 8, 0.001);
+  EXPECT_NEAR(field(facts, "device.time", "idle_dispatch_ms"), 0.1, 0.001);
+}
+
+TEST(TraceFacts, QueueDepthIsWhatWasLaunchedBehindWorkThatBegins) {
+  FakeTrace trace;
+  for (int i = 0; i < 8; ++i) trace.launch("cudaLaunchKernel", "a", 10 * i, 5, 100 + 50 * i, 50);
+  const FactTable facts = trace.facts("device_time");
+  EXPECT_NEAR(field(facts, "launch.summary", "queue_median"), 3.5, 0.5);      // of 0 to 7
+  EXPECT_DOUBLE_EQ(field(facts, "launch.summary", "queue_empty_pct"), 12.5);  // the last one
+}
+
 TEST(TraceFacts, AKernelBeforeItsLaunchIsNoLatency) {
-  Trace trace;
+  FakeTrace trace;
   trace.add(SpanKind::kRuntime, "cudaLaunchKernel", 0, 2).value_a = 1;
   trace.add(SpanKind::kKernel, "a", 10, 5, 7).value_a = 1;
   trace.add(SpanKind::kRuntime, "cudaLaunchKernel", 20, 2).value_a = 2;
@@ -261,7 +225,7 @@ TEST(TraceFacts, AKernelBeforeItsLaunchIsNoLatency) {
 }
 
 TEST(TraceFacts, WaitsOfTheHostBelongToTheirOutermostOperator) {
-  Trace trace;
+  FakeTrace trace;
   trace.add(SpanKind::kOperator, "aten::item", 0, 100);
   trace.add(SpanKind::kOperator, "aten::_local_scalar_dense", 1, 98);
   trace.add(SpanKind::kRuntime, "cudaStreamSynchronize", 10, 80);
@@ -275,7 +239,7 @@ TEST(TraceFacts, WaitsOfTheHostBelongToTheirOutermostOperator) {
 }
 
 TEST(TraceFacts, NoTraceNoFacts) {
-  const Trace trace;
+  const FakeTrace trace;
   for (const std::string_view analyzer : {"operators", "kernels", "device_time", "host_sync"}) {
     EXPECT_TRUE(trace.facts(analyzer).facts().empty()) << analyzer;
   }

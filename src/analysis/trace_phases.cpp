@@ -1,6 +1,7 @@
 #include "analysis/trace_phases.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 namespace hotlap {
@@ -17,9 +18,15 @@ bool names_backward(std::string_view name) {
   return name.ends_with("Backward") && name.find("::") == std::string_view::npos;
 }
 
+constexpr std::array kKinds{SpanKind::kStep,       SpanKind::kDataWait,  SpanKind::kForward,
+                            SpanKind::kBackward,   SpanKind::kOptimizer, SpanKind::kOperator,
+                            SpanKind::kCheckpoint, SpanKind::kGarbage,   SpanKind::kCompile};
+
 std::int64_t end_of(const Span& span) { return span.start_ns + std::max<std::int64_t>(span.duration_ns, 0); }
 
 }  // namespace
+
+std::span<const SpanKind> TracePhases::kinds() { return kKinds; }
 
 bool TracePhases::is_backward(std::uint32_t name) {
   if (name == 0 || name >= kNamesMax) return false;

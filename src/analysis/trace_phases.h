@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ class TracePhases {
  public:
   static constexpr std::size_t kProcessesMax = 1024;
   static constexpr std::size_t kSegmentsMax = 262'144;
+
+  static std::span<const SpanKind> kinds();  // that say something of steps
 
   struct Output {
     std::function<void(const Span&)> span;                    // steps and parts, for the step builder

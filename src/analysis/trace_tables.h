@@ -157,6 +157,20 @@ inline bool names_synchronisation(std::string_view call) {
          call == "cudaMemcpyDtoH" || call == "hipMemcpyWithStream";
 }
 
+// Calls of the runtime or driver that give the device work.
+inline bool names_launch(std::string_view call) {
+  return call.find("Launch") != std::string_view::npos || call.find("Memcpy") != std::string_view::npos ||
+         call.find("Memset") != std::string_view::npos;
+}
+
+// A call of the runtime that only launches takes microseconds: one of so long allocates, loads code or makes a context.
+// Copies from memory that is not pinned take their time themselves, and waits are waits.
+inline constexpr std::int64_t kSetupNs = 1'000'000;
+inline bool may_set_up(std::string_view call) {
+  return !names_synchronisation(call) && call.find("Memcpy") == std::string_view::npos &&
+         call.find("Memset") == std::string_view::npos;
+}
+
 // Answers of one of these about names, each asked once.
 class NameTest {
  public:

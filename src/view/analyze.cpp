@@ -105,13 +105,14 @@ bool is_shown(const Fact& fact) {
 std::string idle_words(const FactTable& facts, const AnalysisDocument& d) {
   constexpr double kIdleIsSaid = 15;  // percent
   if (!d.idle_pct || *d.idle_pct < kIdleIsSaid) return {};
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kCauses{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kCauses{
       {{"idle_data_ms", "it waited for data"},
        {"idle_sync_ms", "the host had waited for it"},
+       {"idle_setup_ms", "the host was allocating memory or loading code"},
        {"idle_dispatch_ms", "the host was dispatching operators"},
        {"idle_host_ms", "the host did something else"},
        {"idle_launch_ms", "launches were on their way"},
-       {"idle_queued_ms", "queued work waited for other work"},
+       {"idle_queued_ms", "queued work waited for work that the trace does not show"},
        {"idle_unknown_ms", "the trace does not tell why"}}};
   std::string_view words;
   double most_ms = -1;
@@ -136,7 +137,14 @@ void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocumen
   for (const Doubt& doubt : outcome.cannot_tell) {
     if (d.cannot_tell.size() < kReasonsMax) d.cannot_tell.push_back(doubt.because);
   }
+  const bool has_finding =
+      !d.findings.empty() && d.findings.front().explained_by.empty() && !d.findings.front().is_note();
   if (d.grade == "B") {
+    // What a trace shows of a device holds without steps, too.
+    if (d.is_trace && has_finding) {
+      d.verdict = VerdictKind::kFinding;
+      return;
+    }
     d.verdict = VerdictKind::kCannotTell;
     d.cannot_tell.insert(d.cannot_tell.begin(), d.is_trace ? "the trace has no training steps, marked or inferred"
                                                            : "no training step was seen: machine series only");
@@ -148,7 +156,7 @@ void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocumen
     d.seen = seen_words(facts, d);
     return;
   }
-  if (!d.findings.empty() && d.findings.front().explained_by.empty() && !d.findings.front().is_note()) {
+  if (has_finding) {
     d.verdict = VerdictKind::kFinding;
     return;
   }
@@ -166,13 +174,18 @@ void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocumen
 // Facts that only a trace gives.
 constexpr std::array kInside{
     std::string_view{"operators.summary"}, std::string_view{"operators.operator"}, std::string_view{"kernels.summary"},
-    std::string_view{"kernels.kernel"},    std::string_view{"copies.copy"},        std::string_view{"device.time"},
-    std::string_view{"launch.summary"},    std::string_view{"sync.summary"},       std::string_view{"sync.caller"},
+    std::string_view{"kernels.kernel"},    std::string_view{"kernels.sort"},       std::string_view{"kernels.matrix"},
+    std::string_view{"copies.copy"},       std::string_view{"device.time"},        std::string_view{"launch.summary"},
+    std::string_view{"sync.summary"},      std::string_view{"sync.caller"},        std::string_view{"replay.scenario"},
+    std::string_view{"path.part"},         std::string_view{"memory.timeline"},
 };
+
+constexpr std::size_t kInsideRowsMax = 50;  // of a kind, those that take most
 
 void set_inside(const FactTable& facts, AnalysisDocument& d) {
   for (const std::string_view kind : kInside) {
-    for (const Fact* fact : facts.all(kind)) d.inside.push_back(*fact);
+    const std::vector<const Fact*> all = facts.all(kind);
+    for (std::size_t i = 0; i < all.size() && i < kInsideRowsMax; ++i) d.inside.push_back(*all[i]);
   }
   d.is_trace = !d.inside.empty();
   if (facts.find("device.time") == nullptr) return;

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "cost/price.h"
+#include "model/losses.h"
 #include "rules/words.h"
 
 namespace hotlap {
@@ -76,6 +77,12 @@ std::string line(std::string_view label, std::string_view text) {
 }
 
 std::string waiting_party(const AnalysisDocument& d) { return d.has_gpu ? "GPU" : "training"; }
+
+// Counters of what is left out because nothing is made of it are in the JSON: nobody misses an answer for them.
+bool is_lost(const Loss& loss) {
+  const auto known = std::ranges::find(kLosses, loss.counter, &LossDesc::counter);
+  return known == kLosses.end() || known->severity != LossSeverity::kInfo;
+}
 
 std::string loss_words(const AnalysisDocument& d, const Finding& finding) {
   if (!finding.loss.empty()) return finding.loss;
@@ -261,7 +268,7 @@ std::vector<std::string> footer_lines(const AnalysisDocument& d) {
     add((problem.starts_with("rule ") ? "" : "not readable: ") + problem);
   }
   for (const Loss& loss : d.losses) {
-    add(format("lost: {} {} ({})", shown_count(loss.count), loss.counter, loss.help));
+    if (is_lost(loss)) add(format("lost: {} {} ({})", shown_count(loss.count), loss.counter, loss.help));
   }
   return lines;
 }

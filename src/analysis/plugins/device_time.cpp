@@ -1,9 +1,12 @@
 // The time of each device of a trace: computing, communicating, copying, what of these is hidden behind computing, and
 // why it idles.
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 
 #include "analysis/analyzer.h"
+#include "analysis/kernel_names.h"
 #include "analysis/log_histogram.h"
 #include "analysis/trace_tables.h"
 #include "base/clock.h"
@@ -21,14 +24,21 @@ constexpr std::array kFields{
     FactField{"exposed_communication_ms", "ms", "while nothing was computed"},
     FactField{"copy_ms", "ms", "copies and fills of memory"},
     FactField{"exposed_copy_ms", "ms", "while nothing was computed or communicated"},
+    FactField{"exposed_pageable_ms", "ms", "of it from or to host memory that is not pinned, by the copies' names"},
     FactField{"idle_ms", "ms", "nothing ran"},
     FactField{"idle_pct", "%", "of the wall"},
     FactField{"idle_data_ms", "ms", "idle while the training thread waited for the loader"},
-    FactField{"idle_sync_ms", "ms", "idle after the host had waited for the device, until it launched again"},
+    FactField{"idle_sync_ms", "ms",
+              "idle because the host had waited for the device: until that ended, and operators after it until the "
+              "next launch"},
+    FactField{"idle_setup_ms", "ms",
+              "idle during one call of a millisecond or more: allocating memory, loading code, making contexts"},
     FactField{"idle_dispatch_ms", "ms", "idle while the host ran operators: launch-bound"},
     FactField{"idle_host_ms", "ms", "idle while the host ran no operator: Python, logging, other libraries"},
-    FactField{"idle_launch_ms", "ms", "idle between a launch and its begin"},
-    FactField{"idle_queued_ms", "ms", "idle although work was queued: waiting for another stream or device"},
+    FactField{"idle_launch_ms", "ms", "idle on the way from a launch to its begin, at most 10 us of each"},
+    FactField{
+        "idle_queued_ms", "ms",
+        "idle although work was queued: it waited for an event, another device, or work that is not in the trace"},
     FactField{"idle_unknown_ms", "ms", "idle, and the trace has no launch of what came next"},
 };
 constexpr std::array kLaunchFields{
@@ -37,20 +47,32 @@ constexpr std::array kLaunchFields{
     FactField{"p90_us", "us", ""},
     FactField{"call_median_us", "us", "length of the call itself"},
     FactField{"before_launch", "{launch}", "began before their launch: the device's clock is off"},
+    FactField{"queue_median", "{launch}", "launches that are queued behind a piece of work when it begins"},
+    FactField{"queue_p10", "{launch}", ""},
+    FactField{"queue_empty_pct", "%",
+              "of the work that begins with nothing queued behind it: the host is hardly ahead"},
 };
 constexpr std::array kSchemas{FactSchema{"device.time", "one device of a trace", kFields},
                               FactSchema{"launch.summary", "how long launches take", kLaunchFields}};
 constexpr std::array kSpans{SpanKind::kKernel,   SpanKind::kTransfer, SpanKind::kRuntime,
                             SpanKind::kOperator, SpanKind::kDataWait, SpanKind::kOptimizer};
 
+bool names_pageable(std::string_view copy) { return traits_of_copy(copy).is_pageable == true; }
+
 double ms(std::int64_t ns) { return static_cast<double>(ns) / static_cast<double>(kNsPerMs); }
 
-enum Sort : std::uint8_t { kCompute, kCommunication, kCopy, kSortCount };
-enum Cause : std::uint8_t { kData, kSync, kDispatch, kHost, kLaunch, kQueued, kUnknown, kCauseCount };
+enum Sort : std::uint8_t { kCompute, kCommunication, kCopy, kPageable, kSortCount };
+enum Cause : std::uint8_t { kData, kSync, kSetup, kDispatch, kHost, kLaunch, kQueued, kUnknown, kCauseCount };
+
+// A launch on its way to the device; what waits longer waits for something else.
+constexpr std::int64_t kOnItsWayNs = 10 * kNsPerUs;
 
 struct Call {
   std::int64_t start_ns = 0;
   std::int64_t duration_ns = 0;
+  std::int64_t number = 0;  // among launches
+  // From when on the device could begin: a call that waits for its own work lasts longer than that.
+  std::int64_t ready_ns = 0;
 };
 
 // One device: for every instant, which sorts of work go on. Work comes by start, so that a sort goes on until the
@@ -84,7 +106,11 @@ struct Device {
 class DeviceTimeAnalyzer final : public Analyzer {
  public:
   explicit DeviceTimeAnalyzer(const RunDescription& run)
-      : is_communication_(run.name_of, &names_communication), is_sync_(run.name_of, &names_synchronisation) {
+      : is_communication_(run.name_of, &names_communication),
+        is_sync_(run.name_of, &names_synchronisation),
+        is_launch_(run.name_of, &names_launch),
+        may_set_up_(run.name_of, &may_set_up),
+        is_pageable_(run.name_of, &names_pageable) {
     on_processes(run.processes);
   }
 
@@ -102,12 +128,7 @@ class DeviceTimeAnalyzer final : public Analyzer {
       switch (span.kind) {
         case SpanKind::kKernel:
         case SpanKind::kTransfer: on_device(span); break;
-        case SpanKind::kRuntime:
-          calls_.put(span.value_a, {span.start_ns, span.duration_ns});
-          if (!is_sync_(span.name)) break;
-          syncs_.add(span.start_ns, end_ns);
-          known_.add(span.start_ns, end_ns);
-          break;
+        case SpanKind::kRuntime: on_call(span); break;
         case SpanKind::kDataWait:
           waits_.add(span.start_ns, end_ns);
           known_.add(span.start_ns, end_ns);
@@ -124,6 +145,8 @@ class DeviceTimeAnalyzer final : public Analyzer {
     latencies_ns_.merge(that.latencies_ns_);
     call_durations_ns_.merge(that.call_durations_ns_);
     before_launch_ += that.before_launch_;
+    queue_.merge(that.queue_);
+    queue_empty_ += that.queue_empty_;
   }
 
   void snapshot(FactTable& out) const override {
@@ -138,10 +161,29 @@ class DeviceTimeAnalyzer final : public Analyzer {
     fact.set("median_us", us(latencies_ns_.quantile(0.5))).set("p90_us", us(latencies_ns_.quantile(0.9)));
     fact.set("call_median_us", us(call_durations_ns_.quantile(0.5)));
     fact.set("before_launch", static_cast<double>(before_launch_));
+    if (queue_.count() > 0) {
+      // A histogram of logarithms has no 0: the depths in it are one more.
+      const auto depth = [&](double q) { return std::max(0.0, std::round(queue_.quantile(q).value_or(1) - 1)); };
+      fact.set("queue_median", depth(0.5)).set("queue_p10", depth(0.1));
+      fact.set("queue_empty_pct", 100 * static_cast<double>(queue_empty_) / static_cast<double>(queue_.count()));
+    }
     out.add(std::move(fact));
   }
 
  private:
+  void on_call(const Span& span) {
+    const std::int64_t end_ns = span.start_ns + span.duration_ns;
+    const bool is_sync = is_sync_(span.name);
+    if (is_launch_(span.name)) ++launches_;
+    calls_.put(span.value_a, {span.start_ns, span.duration_ns, launches_, is_sync ? span.start_ns : end_ns});
+    known_.add(span.start_ns, end_ns);
+    if (is_sync) {
+      syncs_.add(span.start_ns, end_ns);
+    } else if (span.duration_ns >= kSetupNs && may_set_up_(span.name)) {
+      setups_.add(span.start_ns, end_ns);
+    }
+  }
+
   void on_device(const Span& span) {
     auto found = devices_.find(span.process);
     if (found == devices_.end()) {
@@ -158,12 +200,14 @@ class DeviceTimeAnalyzer final : public Analyzer {
         ++before_launch_;
       }
       call_durations_ns_.add(static_cast<double>(call->duration_ns));
+      const std::int64_t behind = std::max<std::int64_t>(0, launches_ - call->number);
+      queue_.add(static_cast<double>(behind + 1));
+      if (behind == 0) ++queue_empty_;
     }
     const auto [idle_from_ns, idle_to_ns] = device.advance(span.start_ns);
     if (idle_to_ns > idle_from_ns) attribute(device, call, idle_from_ns, idle_to_ns);
-    const Sort sort = span.kind == SpanKind::kTransfer ? kCopy
-                      : is_communication_(span.name)   ? kCommunication
-                                                       : kCompute;
+    Sort sort = is_communication_(span.name) ? kCommunication : kCompute;
+    if (span.kind == SpanKind::kTransfer) sort = is_pageable_(span.name) ? kPageable : kCopy;
     device.end_ns[sort] = std::max(device.end_ns[sort], span.start_ns + span.duration_ns);
   }
 
@@ -173,27 +217,24 @@ class DeviceTimeAnalyzer final : public Analyzer {
       device.idle_ns[kUnknown] += to_ns - from_ns;
       return;
     }
-    const std::int64_t launched_ns = std::min(call->start_ns, to_ns);
-    if (launched_ns <= from_ns) {
-      // Queued already: the first microseconds are the launch on its way, the rest waits for something else.
-      constexpr std::int64_t kOnItsWayNs = 10'000;
-      const std::int64_t on_its_way_ns =
-          std::clamp<std::int64_t>(launched_ns + kOnItsWayNs - from_ns, 0, to_ns - from_ns);
-      device.idle_ns[kLaunch] += on_its_way_ns;
-      device.idle_ns[kQueued] += to_ns - from_ns - on_its_way_ns;
-      return;
-    }
-    device.idle_ns[kLaunch] += to_ns - launched_ns;
-    std::int64_t left_ns = launched_ns - from_ns;
+    const std::int64_t ready_ns = std::clamp(call->ready_ns, from_ns, to_ns);
+    const std::int64_t on_its_way_ns = std::min(to_ns - ready_ns, kOnItsWayNs);
+    device.idle_ns[kLaunch] += on_its_way_ns;
+    device.idle_ns[kQueued] += to_ns - ready_ns - on_its_way_ns;
+    if (ready_ns == from_ns) return;
+    std::int64_t left_ns = ready_ns - from_ns;
     const auto take = [&](Cause cause, std::int64_t ns) {
-      ns = std::min(ns, left_ns);
+      ns = std::clamp<std::int64_t>(ns, 0, left_ns);
       device.idle_ns[cause] += ns;
       left_ns -= ns;
       return ns;
     };
-    const std::int64_t waited_ns =
-        take(kData, waits_.within(from_ns, launched_ns)) + take(kSync, syncs_.within(from_ns, launched_ns));
-    take(kDispatch, std::max<std::int64_t>(0, known_.within(from_ns, launched_ns) - waited_ns));
+    std::int64_t taken_ns = take(kData, waits_.within(from_ns, ready_ns));
+    taken_ns += take(kSetup, setups_.within(from_ns, ready_ns));
+    const std::int64_t synced_ns = take(kSync, syncs_.within(from_ns, ready_ns));
+    const std::int64_t in_operators_ns = known_.within(from_ns, ready_ns) - taken_ns - synced_ns;
+    // The host was not ahead, for it had waited until the device was done.
+    take(synced_ns > 0 ? kSync : kDispatch, in_operators_ns);
     take(kHost, left_ns);
   }
 
@@ -220,7 +261,9 @@ class DeviceTimeAnalyzer final : public Analyzer {
     };
     constexpr std::size_t kComputeBit = 1U << kCompute;
     constexpr std::size_t kCommunicationBit = 1U << kCommunication;
-    constexpr std::size_t kCopyBit = 1U << kCopy;
+    constexpr std::size_t kWorkBits = kComputeBit | kCommunicationBit;
+    constexpr std::size_t kPageableBit = 1U << kPageable;
+    constexpr std::size_t kCopyBits = kPageableBit | (1U << kCopy);
     const double wall = with([](std::size_t) { return true; });
     const double idle = ms(device.by_sorts_ns[0]);
     Fact fact{.kind = "device.time", .where = where};
@@ -229,13 +272,16 @@ class DeviceTimeAnalyzer final : public Analyzer {
     fact.set("communication_ms", with([](std::size_t sorts) { return (sorts & kCommunicationBit) != 0; }));
     fact.set("exposed_communication_ms",
              with([](std::size_t sorts) { return (sorts & (kCommunicationBit | kComputeBit)) == kCommunicationBit; }));
-    fact.set("copy_ms", with([](std::size_t sorts) { return (sorts & kCopyBit) != 0; }));
-    fact.set("exposed_copy_ms", with([](std::size_t sorts) { return sorts == kCopyBit; }));
+    fact.set("copy_ms", with([](std::size_t sorts) { return (sorts & kCopyBits) != 0; }));
+    const auto is_bare = [](std::size_t sorts) { return (sorts & kWorkBits) == 0; };
+    fact.set("exposed_copy_ms", with([&](std::size_t sorts) { return is_bare(sorts) && (sorts & kCopyBits) != 0; }));
+    fact.set("exposed_pageable_ms",
+             with([&](std::size_t sorts) { return is_bare(sorts) && (sorts & kPageableBit) != 0; }));
     fact.set("idle_ms", idle);
     if (wall > 0) fact.set("idle_pct", 100 * idle / wall);
-    constexpr std::array<std::string_view, kCauseCount> kNames{"idle_data_ms",   "idle_sync_ms",   "idle_dispatch_ms",
-                                                               "idle_host_ms",   "idle_launch_ms", "idle_queued_ms",
-                                                               "idle_unknown_ms"};
+    constexpr std::array<std::string_view, kCauseCount> kNames{"idle_data_ms",     "idle_sync_ms",   "idle_setup_ms",
+                                                               "idle_dispatch_ms", "idle_host_ms",   "idle_launch_ms",
+                                                               "idle_queued_ms",   "idle_unknown_ms"};
     for (std::size_t cause = 0; cause < kCauseCount; ++cause) fact.set(kNames[cause], ms(device.idle_ns[cause]));
     out.add(std::move(fact));
   }
@@ -246,13 +292,20 @@ class DeviceTimeAnalyzer final : public Analyzer {
   std::optional<std::int32_t> rank_;
   NameTest is_communication_;
   NameTest is_sync_;
+  NameTest is_launch_;
+  NameTest may_set_up_;
+  NameTest is_pageable_;
   RecentById<Call> calls_;
   RecentTimes waits_;
   RecentTimes syncs_;
-  RecentTimes known_;  // operators and both of these
+  RecentTimes setups_;
+  RecentTimes known_;  // operators, calls and all of these
+  std::int64_t launches_ = 0;
   LogHistogram latencies_ns_;
   LogHistogram call_durations_ns_;
   std::uint64_t before_launch_ = 0;
+  LogHistogram queue_;  // what is queued behind work that begins, plus one
+  std::uint64_t queue_empty_ = 0;
 };
 
 std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_unique<DeviceTimeAnalyzer>(run); }
@@ -264,6 +317,7 @@ extern constinit const AnalyzerSpec analyzer_device_time{.id = "device_time",
                                                          .produces = kSchemas,
                                                          .metrics = {},
                                                          .spans = kSpans,
+                                                         .version = 2,
                                                          .open = open};
 
 }  // namespace hotlap

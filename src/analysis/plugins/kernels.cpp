@@ -1,16 +1,20 @@
 // Kernels and copies of a trace: device time as the union per stream, so that it is never above the wall.
+#include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 
 #include "analysis/analyzer.h"
+#include "analysis/kernel_names.h"
 #include "analysis/log_histogram.h"
 #include "analysis/trace_tables.h"
 #include "base/clock.h"
+#include "base/format.h"
 
 namespace hotlap {
 namespace {
 
-constexpr std::size_t kKernelsShown = 50;
+constexpr std::size_t kKernelsMax = 2000;  // rows; answers show fewer
 constexpr std::size_t kStreamsMax = 4096;
 constexpr std::int64_t kShortNs = 10'000;  // about what launching one costs the host
 
@@ -29,6 +33,9 @@ constexpr std::array kKernelFields{
     FactField{"mean_us", "us", ""},
     FactField{"min_us", "us", ""},
     FactField{"max_us", "us", ""},
+    FactField{"sort", "text", "of work, by its name"},
+    FactField{"type", "text", "that it computes in, by its name; absent: not known"},
+    FactField{"matrix_units", "1", "of matrix work: 1: on tensor or matrix cores, by its name; absent: not known"},
 };
 constexpr std::array kCopyFields{
     FactField{"name", "text", "direction and kinds of memory, as the trace names them"},
@@ -36,11 +43,31 @@ constexpr std::array kCopyFields{
     FactField{"total_ms", "ms", ""},
     FactField{"bytes", "By", ""},
     FactField{"bytes_per_s", "By/s", ""},
-    FactField{"pageable", "1", "1: from or to memory that is not pinned"},
+    FactField{"direction", "text", "host to device, device to host, device to device, fill; absent: not known"},
+    FactField{"pageable", "1", "1: from or to host memory that is not pinned; absent: not known, or no host memory"},
 };
-constexpr std::array kSchemas{FactSchema{"kernels.summary", "kernels of a trace together", kSummaryFields},
-                              FactSchema{"kernels.kernel", "one kernel; those that take most", kKernelFields},
-                              FactSchema{"copies.copy", "copies and fills of one sort", kCopyFields}};
+constexpr std::array kSortFields{
+    FactField{"name", "text", "matrix product, convolution, communication …, by the kernels' names"},
+    FactField{"calls", "{kernel}", ""},
+    FactField{"total_ms", "ms", "per stream without what overlaps"},
+    FactField{"share_pct", "%", "of the time of all kernels"},
+};
+constexpr std::array kMatrixFields{
+    FactField{"total_ms", "ms", "kernels of matrix products, convolutions and attention"},
+    FactField{"share_pct", "%", "of the time of all kernels"},
+    FactField{"on_units_ms", "ms", "of it on tensor or matrix cores, by the kernels' names"},
+    FactField{"off_units_ms", "ms", "of it not on them"},
+    FactField{"unknown_ms", "ms", "of it: the names do not tell"},
+    FactField{"fp32_off_units_ms", "ms", "of it in fp32 and not on them: what a narrower type would put there"},
+    FactField{"types", "text", "types that it computes in and their time, most first"},
+    FactField{"generation", "text", "of the GPU, by the kernels' names; absent: not known"},
+};
+constexpr std::array kSchemas{
+    FactSchema{"kernels.summary", "kernels of a trace together", kSummaryFields},
+    FactSchema{"kernels.kernel", "one kernel; those that take most", kKernelFields},
+    FactSchema{"kernels.sort", "kernels of one sort of work together", kSortFields},
+    FactSchema{"kernels.matrix", "matrix work, and whether it is where it is fast", kMatrixFields},
+    FactSchema{"copies.copy", "copies and fills of one sort", kCopyFields}};
 constexpr std::array kSpans{SpanKind::kKernel, SpanKind::kTransfer};
 
 double ms(std::int64_t ns) { return static_cast<double>(ns) / static_cast<double>(kNsPerMs); }
@@ -101,7 +128,7 @@ class KernelsAnalyzer final : public Analyzer {
 
   void snapshot(FactTable& out) const override {
     add_kernels(out);
-    for (const auto& [name, row] : copies_.top(kKernelsShown, [](const Row& r) { return r.total_ns; })) {
+    for (const auto& [name, row] : copies_.top(kKernelsMax, [](const Row& r) { return r.total_ns; })) {
       Fact fact{.kind = "copies.copy"};
       fact.set_text("name", name).set("calls", static_cast<double>(row.calls)).set("total_ms", ms(row.total_ns));
       if (row.with_bytes == row.calls) {
@@ -111,8 +138,9 @@ class KernelsAnalyzer final : public Analyzer {
                    static_cast<double>(row.bytes) * static_cast<double>(kNsPerS) / static_cast<double>(row.sum_ns));
         }
       }
-      if (name.find("->") != std::string::npos)
-        fact.set("pageable", name.find("Pageable") != std::string::npos ? 1 : 0);
+      const CopyTraits traits = traits_of_copy(name);
+      if (!traits.direction.empty()) fact.set_text("direction", std::string(traits.direction));
+      if (traits.is_pageable) fact.set("pageable", *traits.is_pageable ? 1 : 0);
       out.add(std::move(fact));
     }
   }
@@ -130,7 +158,7 @@ class KernelsAnalyzer final : public Analyzer {
       summary.set("median_us", *median / static_cast<double>(kNsPerUs));
     summary.set("short_pct", 100 * static_cast<double>(short_) / static_cast<double>(sum.calls));
     out.add(std::move(summary));
-    for (const auto& [name, row] : kernels_.top(kKernelsShown, [](const Row& r) { return r.total_ns; })) {
+    for (const auto& [name, row] : kernels_.top(kKernelsMax, [](const Row& r) { return r.total_ns; })) {
       Fact fact{.kind = "kernels.kernel"};
       fact.set_text("name", name).set("calls", static_cast<double>(row.calls)).set("total_ms", ms(row.total_ns));
       if (sum.total_ns > 0) {
@@ -138,8 +166,71 @@ class KernelsAnalyzer final : public Analyzer {
       }
       fact.set("mean_us", us(row.sum_ns) / static_cast<double>(row.calls));
       fact.set("min_us", us(row.min_ns)).set("max_us", us(row.max_ns));
+      const KernelTraits traits = traits_of_kernel(name);
+      fact.set_text("sort", std::string(to_string(traits.sort)));
+      if (traits.type != KernelType::kUnknown) fact.set_text("type", std::string(to_string(traits.type)));
+      if (traits.on_matrix_units) fact.set("matrix_units", *traits.on_matrix_units ? 1 : 0);
       out.add(std::move(fact));
     }
+    add_sorts(all, sum.total_ns, out);
+  }
+
+  static void add_sorts(const std::map<std::string, Row>& kernels, std::int64_t total_ns, FactTable& out) {
+    std::array<Row, kKernelSortCount> sorts;
+    std::array<std::int64_t, kKernelTypeCount> types_ns{};
+    std::int64_t on_ns = 0;
+    std::int64_t off_ns = 0;
+    std::int64_t matrix_ns = 0;
+    std::int64_t fp32_off_ns = 0;
+    GpuGeneration generation = GpuGeneration::kUnknown;
+    for (const auto& [name, row] : kernels) {
+      const KernelTraits traits = traits_of_kernel(name);
+      sorts[static_cast<std::size_t>(traits.sort)].add(row);
+      generation = std::max(generation, generation_of_kernel(name));
+      if (!is_matrix_work(traits.sort)) continue;
+      matrix_ns += row.total_ns;
+      types_ns[static_cast<std::size_t>(traits.type)] += row.total_ns;
+      if (traits.on_matrix_units == true) on_ns += row.total_ns;
+      if (traits.on_matrix_units == false) off_ns += row.total_ns;
+      if (traits.on_matrix_units == false && traits.type == KernelType::kFp32) fp32_off_ns += row.total_ns;
+    }
+    const auto share = [&](std::int64_t ns) {
+      return total_ns > 0 ? std::optional(100 * static_cast<double>(ns) / static_cast<double>(total_ns)) : std::nullopt;
+    };
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < sorts.size(); ++i) {
+      if (!sorts[i].empty()) order.push_back(i);
+    }
+    std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return sorts[i].total_ns; });
+    for (const std::size_t i : order) {
+      Fact fact{.kind = "kernels.sort"};
+      fact.set_text("name", std::string(to_string(static_cast<KernelSort>(i))));
+      fact.set("calls", static_cast<double>(sorts[i].calls)).set("total_ms", ms(sorts[i].total_ns));
+      out.add(std::move(fact.set("share_pct", share(sorts[i].total_ns))));
+    }
+    if (matrix_ns == 0) return;
+    Fact fact{.kind = "kernels.matrix"};
+    fact.set("total_ms", ms(matrix_ns)).set("share_pct", share(matrix_ns)).set("on_units_ms", ms(on_ns));
+    fact.set("off_units_ms", ms(off_ns)).set("unknown_ms", ms(matrix_ns - on_ns - off_ns));
+    fact.set("fp32_off_units_ms", ms(fp32_off_ns));
+    if (generation != GpuGeneration::kUnknown) fact.set_text("generation", std::string(to_string(generation)));
+    fact.set_text("types", types_words(types_ns));
+    out.add(std::move(fact));
+  }
+
+  // "fp32 62.0 ms, fp16 3.1 ms"
+  static std::string types_words(const std::array<std::int64_t, kKernelTypeCount>& types_ns) {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < types_ns.size(); ++i) {
+      if (types_ns[i] > 0) order.push_back(i);
+    }
+    std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return types_ns[i]; });
+    std::string words;
+    for (const std::size_t i : order) {
+      const std::string_view type = to_string(static_cast<KernelType>(i));
+      words += format("{}{} {:.1f} ms", words.empty() ? "" : ", ", type.empty() ? "not known" : type, ms(types_ns[i]));
+    }
+    return words;
   }
 
   // The part of it that nothing before it on its stream has covered.
@@ -172,6 +263,7 @@ extern constinit const AnalyzerSpec analyzer_kernels{.id = "kernels",
                                                      .produces = kSchemas,
                                                      .metrics = {},
                                                      .spans = kSpans,
+                                                     .version = 2,
                                                      .open = open};
 
 }  // namespace hotlap

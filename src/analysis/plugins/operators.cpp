@@ -3,13 +3,14 @@
 #include <map>
 
 #include "analysis/analyzer.h"
+#include "analysis/launch_links.h"
 #include "analysis/trace_tables.h"
 #include "base/clock.h"
 
 namespace hotlap {
 namespace {
 
-constexpr std::size_t kOperatorsShown = 50;
+constexpr std::size_t kOperatorsMax = 2000;  // rows; answers show fewer
 constexpr std::size_t kThreadsMax = 4096;
 
 constexpr std::array kSummaryFields{
@@ -57,11 +58,9 @@ class OperatorsAnalyzer final : public Analyzer {
   void on_spans(std::span<const Span> spans) override {
     for (const Span& span : spans) {
       switch (span.kind) {
-        case SpanKind::kKernel: on_device(span, span.value_b); break;
-        case SpanKind::kTransfer: on_device(span, -1); break;
-        case SpanKind::kRuntime:
-          if (span.value_b >= 0) call_operator_.put(span.value_a, span.value_b);
-          break;
+        case SpanKind::kKernel:
+        case SpanKind::kTransfer: on_device(span); break;
+        case SpanKind::kRuntime: links_.add(span); break;
         case SpanKind::kOperator: has_operators_ = true; [[fallthrough]];
         default: on_operator(span); break;
       }
@@ -91,7 +90,7 @@ class OperatorsAnalyzer final : public Analyzer {
     out.add(std::move(summary));
     // By what they take of either: an operator that costs the CPU little may cost the device much.
     const auto weight = [](const Row& row) { return std::max(row.self_ns, row.device_ns); };
-    for (const auto& [name, row] : closed.top(kOperatorsShown, weight)) {
+    for (const auto& [name, row] : closed.top(kOperatorsMax, weight)) {
       Fact fact{.kind = "operators.operator"};
       fact.set_text("name", name).set("calls", static_cast<double>(row.calls));
       fact.set("total_ms", ms(row.total_ns)).set("self_ms", ms(row.self_ns));
@@ -107,6 +106,7 @@ class OperatorsAnalyzer final : public Analyzer {
  private:
   void on_operator(const Span& span) {
     if (span.duration_ns < 0) return;
+    links_.add(span);
     const auto key = std::pair(span.process, span.thread);
     auto found = threads_.find(key);
     if (found == threads_.end()) {
@@ -119,17 +119,13 @@ class OperatorsAnalyzer final : public Analyzer {
     ++row.calls;
     if (!stack.holds(span.name)) row.total_ns += span.duration_ns;
     stack.push(span.name, span.start_ns, span.duration_ns);
-    operator_name_.put(span.value_a, span.name);
   }
 
-  void on_device(const Span& span, std::int64_t operator_id) {
+  void on_device(const Span& span) {
     if (span.duration_ns < 0) return;
-    if (operator_id < 0) {
-      if (const std::int64_t* const id = call_operator_.find(span.value_a)) operator_id = *id;
-    }
-    const std::uint32_t* const name = operator_name_.find(operator_id);
-    if (name == nullptr) return;
-    Row& row = rows_.at(*name);
+    const LaunchLinks::Operator* const by = links_.operator_of(span);
+    if (by == nullptr) return;
+    Row& row = rows_.at(by->name);
     row.device_ns += span.duration_ns;
     ++row.device_calls;
   }
@@ -147,8 +143,7 @@ class OperatorsAnalyzer final : public Analyzer {
   NamedRows<Row> rows_;
   bool has_operators_ = false;
   std::map<std::pair<std::uint32_t, std::uint32_t>, NestingStack> threads_;
-  RecentById<std::uint32_t> operator_name_;
-  RecentById<std::int64_t> call_operator_;  // operator of a call, by correlation
+  LaunchLinks links_;
 };
 
 std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_unique<OperatorsAnalyzer>(run); }

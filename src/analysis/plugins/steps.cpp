@@ -21,7 +21,7 @@ constexpr std::array kFields{
     FactField{"unhooked_count", "{step}", "steps in blocks with the hook switched off"},
     FactField{"restarts", "{restart}", "times that the step count began anew"},
     FactField{"inferred", "1", "1: steps were cut by the loader's cadence, there is no optimizer step"},
-    FactField{"chosen", "1", "1: steps that a profiler was told to look at: few, and no warm-up among them"},
+    FactField{"chosen", "1", "1: steps of a profiler's trace: few, and no warm-up among them"},
     FactField{"mean_ms", "ms", "mean step"},
     FactField{"half_width_ms", "ms", "half of the mean's 95 % interval, from means of blocks"},
     FactField{"median_ms", "ms", ""},

@@ -1,6 +1,7 @@
 // Verdict, step times and every finding of one run; several runs together are one (nodes that recorded apart).
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <ostream>
 
@@ -110,8 +111,9 @@ void print_rows(const AnalysisDocument& d, std::string_view kind, std::string_vi
     out << format("  {:>10.3f} ms", fact.number(time).value_or(0));
     if (!share.empty()) out << format(" {:>6}", fact.number(share) ? format("{:.1f} %", *fact.number(share)) : "");
     const std::string name = short_name(fact.text("name").value_or(""));
-    out << format(" {:>8}  {}", shown_count(static_cast<std::uint64_t>(fact.number("calls").value_or(0))),
-                  name.empty() ? "(no operator)" : name);
+    const auto calls = fact.number("calls");
+    if (calls) out << format(" {:>8}", shown_count(static_cast<std::uint64_t>(*calls)));
+    out << "  " << (name.empty() ? "(no operator)" : name);
     const auto device_ms = fact.number("device_ms");
     out << (device_ms ? format("  (device {:.3f} ms)\n", *device_ms) : "\n");
   }
@@ -119,13 +121,14 @@ void print_rows(const AnalysisDocument& d, std::string_view kind, std::string_vi
 }
 
 void print_devices(const AnalysisDocument& d, std::ostream& out) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kCauses{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kCauses{
       {{"idle_data_ms", "data"},
-       {"idle_sync_ms", "host waited"},
+       {"idle_sync_ms", "host had waited"},
+       {"idle_setup_ms", "allocating or loading code"},
        {"idle_dispatch_ms", "launch-bound"},
        {"idle_host_ms", "host did other work"},
        {"idle_launch_ms", "launch on its way"},
-       {"idle_queued_ms", "queued"},
+       {"idle_queued_ms", "queued for what is not seen"},
        {"idle_unknown_ms", "not known"}}};
   for (const Fact& fact : d.inside) {
     if (fact.kind != "device.time") continue;
@@ -143,8 +146,47 @@ void print_devices(const AnalysisDocument& d, std::ostream& out) {
   }
 }
 
+// "If these were free: waits -2.1 %, dispatch -31.0 %": what a replay says, where it can be trusted.
+void print_replay(const AnalysisDocument& d, std::ostream& out) {
+  constexpr double kErrorMax = 0.1;
+  constexpr double kSaidFromPct = 0.1;
+  std::string words;
+  for (const Fact& fact : d.inside) {
+    if (fact.kind != "replay.scenario") continue;
+    const std::string free = fact.text("free").value_or("");
+    const double wall_ms = fact.number("wall_ms").value_or(0);
+    const double replayed_ms = fact.number("replayed_ms").value_or(0);
+    if (free == "nothing" && (wall_ms <= 0 || std::fabs(replayed_ms / wall_ms - 1) > kErrorMax)) {
+      out << format("\nThe replay of its dependencies takes {:.1f} ms, not {:.1f}: it tells nothing\n", replayed_ms,
+                    wall_ms);
+      return;
+    }
+    const double saved = fact.number("saved_pct").value_or(0);
+    if (free == "nothing" || saved < kSaidFromPct) continue;
+    words += format("{}{} -{:.1f} %", words.empty() ? "" : ", ", free, saved);
+  }
+  if (!words.empty()) out << "\nIf these were free (replay): " << words << '\n';
+}
+
+constexpr double kMemorySaidFrom = 1 << 20;  // bytes; a number or two on the CPU are no timeline
+
+void print_memory(const AnalysisDocument& d, std::ostream& out) {
+  for (const Fact& fact : d.inside) {
+    if (fact.kind != "memory.timeline" || fact.number("peak_bytes").value_or(0) < kMemorySaidFrom) continue;
+    const auto bytes = [&](std::string_view field) { return format_bytes(fact.number(field).value_or(0)); };
+    out << format("\nMemory of tensors on {}: {} at first, most {} after {:.1f} of {:.1f} ms, {} at last",
+                  fact.where.device, bytes("first_bytes"), bytes("peak_bytes"), fact.number("peak_ms").value_or(0),
+                  fact.number("span_ms").value_or(0), bytes("last_bytes"));
+    out << (fact.number("reserved_peak_bytes") ? format("; reserved {}\n", bytes("reserved_peak_bytes")) : "\n");
+  }
+}
+
 void print_inside(const AnalysisDocument& d, std::ostream& out) {
   print_devices(d, out);
+  print_memory(d, out);
+  print_replay(d, out);
+  print_rows(d, "path.part", "Critical path: time, share", "total_ms", "share_pct", out);
+  print_rows(d, "kernels.sort", "Sorts of kernels: time, share, calls", "total_ms", "share_pct", out);
   print_rows(d, "kernels.kernel", "Kernels: time, share, calls", "total_ms", "share_pct", out);
   print_rows(d, "copies.copy", "Copies: time, calls", "total_ms", "", out);
   print_rows(d, "operators.operator", "Operators: own CPU time, share, calls (time on the device)", "self_ms",
