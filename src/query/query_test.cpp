@@ -168,7 +168,8 @@ TEST_F(QueryTest, SpansStepsAndTheRest) {
               ElementsAre("rank 3|rank|3|NULL"));
 }
 
-TEST_F(QueryTest, WhatNoRecordingHoldsYetIsEmpty) {
+// A run without a trace has nothing inside its steps.
+TEST_F(QueryTest, WithoutATraceTablesOfWhatIsInsideTheStepAreEmpty) {
   for (const char* table : {"operator", "kernel", "copy", "collective"}) {
     EXPECT_THAT(ask(format("SELECT count(*) FROM {}", table)), ElementsAre("0"));
   }

@@ -1,6 +1,6 @@
 """Writes a small trace as Kineto does: a training loop on one GPU, with or without loader workers.
 
-    make_trace.py [--workers N] [--steps N] [--unmarked]    to standard output
+    make_trace.py [--workers N] [--steps N] [--unmarked] [--linked]    to standard output
 """
 import argparse
 import json
@@ -9,6 +9,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--workers", type=int, default=0)
 parser.add_argument("--steps", type=int, default=8)
 parser.add_argument("--unmarked", action="store_true", help="without ProfilerStep")
+parser.add_argument("--linked", action="store_true", help="with autograd's numbers, a copy and an all-reduce a step")
 arguments = parser.parse_args()
 
 PID, MAIN, ENGINE = 4711, 4711, 4720
@@ -21,15 +22,39 @@ def add(category: str, name: str, ts: float, dur: float, tid: int = MAIN, **args
     events.append({"ph": "X", "cat": category, "name": name, "pid": PID, "tid": tid, "ts": ts, "dur": dur, "args": args})
 
 
-def operator(name: str, ts: float, dur: float, kernel: str, kernel_us: float, tid: int = MAIN) -> None:
+def operator(name: str, ts: float, dur: float, kernel: str, kernel_us: float, tid: int = MAIN, number: int = -1) -> None:
     """An operator that launches one kernel, which begins 8 us after its launch or when the stream is free."""
     global ids, stream_free
     ids += 1
     start = max(ts + dur / 2 + 8, stream_free)
     stream_free = start + kernel_us
-    add("cpu_op", name, ts, dur, tid, **{"External id": ids})
+    linked = {"Sequence number": number} if arguments.linked and number >= 0 else {}
+    add("cpu_op", name, ts, dur, tid, **{"External id": ids}, **linked)
     add("cuda_runtime", "cudaLaunchKernel", ts + dur / 2, 5, tid, **{"External id": ids, "correlation": ids})
     add("kernel", kernel, start, kernel_us, 7, device=0, stream=7, correlation=ids, **{"External id": ids})
+    events[-1]["pid"] = 0
+
+
+def add_copy(ts: float) -> None:
+    """19.3 MB to the device, in 40 us of the host."""
+    global ids, stream_free
+    ids += 1
+    add("cpu_op", "aten::copy_", ts, 50, **{"External id": ids})
+    add("cuda_runtime", "cudaMemcpyAsync", ts + 2, 40, **{"External id": ids, "correlation": ids})
+    start = max(ts + 10, stream_free)
+    stream_free = start + 2_300
+    add("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", start, 2_300, 7, device=0, stream=7, correlation=ids,
+        bytes=19_267_584)
+    events[-1]["pid"] = 0
+
+
+def add_all_reduce(ts: float) -> None:
+    """On a stream of its own, half of it behind the kernel before."""
+    global ids
+    ids += 1
+    add("cuda_runtime", "cudaLaunchKernel", ts, 5, ENGINE, correlation=ids)
+    add("kernel", "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)", stream_free - 6_000, 12_000, 9, device=0,
+        stream=9, correlation=ids)
     events[-1]["pid"] = 0
 
 
@@ -42,11 +67,15 @@ for step in range(arguments.steps):
     loader = "_SingleProcessDataLoaderIter" if arguments.workers == 0 else "_MultiProcessingDataLoaderIter"
     add("user_annotation", f"enumerate(DataLoader)#{loader}.__next__", at + 20, wait)
     at += wait + 100
-    operator("aten::conv2d", at, 900, "sm80_xmma_fprop", 30_000)
-    operator("aten::relu", at + 1_000, 300, "vectorized_elementwise_kernel", 4_000)
+    if arguments.linked:
+        add_copy(at - 60)
+    operator("aten::conv2d", at, 900, "sm80_xmma_fprop", 30_000, number=2 * step)
+    operator("aten::relu", at + 1_000, 300, "vectorized_elementwise_kernel", 4_000, number=2 * step + 1)
     engine = "autograd::engine::evaluate_function: "
-    operator(engine + "ReluBackward0", at + 3_000, 500, "threshold_backward", 5_000, ENGINE)
-    operator(engine + "ConvolutionBackward0", at + 4_000, 800, "sm80_xmma_dgrad", 40_000, ENGINE)
+    operator(engine + "ReluBackward0", at + 3_000, 500, "threshold_backward", 5_000, ENGINE, number=2 * step + 1)
+    operator(engine + "ConvolutionBackward0", at + 4_000, 800, "sm80_xmma_dgrad", 40_000, ENGINE, number=2 * step)
+    if arguments.linked:
+        add_all_reduce(at + 4_700)
     add("user_annotation", "Optimizer.step#SGD.step", at + 6_000, 2_000)
     operator("aten::_foreach_add_", at + 6_100, 1_000, "multi_tensor_apply_kernel", 2_000)
     add("cpu_op", "aten::item", at + 9_000, 85_000, **{"External id": 0})

@@ -1,37 +1,99 @@
-// Collective communication. No recording holds any yet: the table is there, and empty, so that what asks it goes on
-// working.
-#include <array>
+// Collective communication: calls that the hook or a timeline saw on the host, and kernels that a device ran.
+#include <algorithm>
 
-#include "query/table.h"
+#include "query/trace_rows.h"
 
 namespace hotlap {
 namespace {
 
-constexpr std::array kColumns{
-    ColumnDesc{"start_s", ColumnType::kReal, "seconds since the run's first sample"},
-    ColumnDesc{"start_ns", ColumnType::kInteger, "the recording's monotonic clock"},
-    ColumnDesc{"name", ColumnType::kText, "'all_reduce'"},
-    ColumnDesc{"process_group", ColumnType::kText, ""},
-    ColumnDesc{"sequence", ColumnType::kInteger, "equal on every rank"},
-    ColumnDesc{"duration_ms", ColumnType::kReal, ""},
-    ColumnDesc{"bytes", ColumnType::kInteger, ""},
-    ColumnDesc{"exposed_ms", ColumnType::kReal, "while nothing else ran on the device"},
-    ColumnDesc{"step", ColumnType::kInteger, ""},
-    ColumnDesc{"process", ColumnType::kText, ""},
-    ColumnDesc{"rank", ColumnType::kInteger, ""},
-    ColumnDesc{"node", ColumnType::kText, ""},
-    ColumnDesc{"recording", ColumnType::kInteger, "number of the recording, from 1"},
+constexpr std::array kOwn{
+    ColumnDesc{"side", ColumnType::kText, "'host': the call; 'device': the kernel"},
+    ColumnDesc{"bytes", ColumnType::kInteger, "that the rank handed in; NULL: not known"},
+    ColumnDesc{"exposed_ms", ColumnType::kReal,
+               "of a kernel: while nothing else was computed on the device; NULL: not known"},
+};
+constexpr auto kColumns = device_columns(kOwn);
+
+class Rows final : public DeviceRows {
+ public:
+  Rows(QueriedRun& run, const RowFilter& filter)
+      : DeviceRows(run, filter, {SpanKind::kKernel, SpanKind::kCollective}, kColumns.size()) {}
+
+ private:
+  // A collective on a device goes on, and what was computed meanwhile is counted.
+  struct Open {
+    Span span;
+    Values device;
+    Place place;
+    std::int64_t hidden_to_ns;
+    std::int64_t hidden_ns = 0;
+  };
+  struct Device {
+    std::int64_t computed_to_ns = INT64_MIN;
+    std::vector<Open> open;
+  };
+
+  Result<void> begin() override {
+    devices_.clear();
+    return {};
+  }
+
+  void on_span(const Span& span) override {
+    if (span.kind == SpanKind::kCollective) {
+      Values own{std::string("host"), known_or_null(span.value_a), ListedRows::Value()};
+      own.resize(own.size() + kDeviceWork.size());
+      add(span, std::move(own), {span.process, span.start_ns});
+      return;
+    }
+    if (span.kind != SpanKind::kKernel || span.duration_ns < 0) return;
+    Device& device = devices_[span.process];
+    const std::int64_t end_ns = span.start_ns + span.duration_ns;
+    give_ended(device, span.start_ns);
+    if (traits_of(span.name).sort == KernelSort::kCommunication) {
+      Open open{span, with_device(span, {}), place_of_work(span), span.start_ns};
+      hide(open, span.start_ns, device.computed_to_ns);
+      device.open.push_back(std::move(open));
+      return;
+    }
+    for (Open& open : device.open) hide(open, span.start_ns, end_ns);
+    device.computed_to_ns = std::max(device.computed_to_ns, end_ns);
+  }
+
+  void end() override {
+    for (auto& [process, device] : devices_) give_ended(device, INT64_MAX);
+  }
+
+  static void hide(Open& open, std::int64_t from_ns, std::int64_t to_ns) {
+    from_ns = std::max(from_ns, open.hidden_to_ns);
+    to_ns = std::min(to_ns, open.span.start_ns + open.span.duration_ns);
+    if (to_ns <= from_ns) return;
+    open.hidden_ns += to_ns - from_ns;
+    open.hidden_to_ns = to_ns;
+  }
+
+  void give_ended(Device& device, std::int64_t now_ns) {
+    std::erase_if(device.open, [&](Open& open) {
+      if (open.span.start_ns + open.span.duration_ns > now_ns) return false;
+      Values own{std::string("device"), ListedRows::Value(), ms_of_ns(open.span.duration_ns - open.hidden_ns)};
+      std::ranges::move(open.device, std::back_inserter(own));
+      add(open.span, std::move(own), open.place);
+      return true;
+    });
+  }
+
+  std::map<std::uint32_t, Device> devices_;
 };
 
-Result<std::unique_ptr<RowSource>> open(QueriedRun&, const RowFilter&) {
-  return std::unique_ptr<RowSource>(std::make_unique<ListedRows>());
+Result<std::unique_ptr<RowSource>> open(QueriedRun& run, const RowFilter& filter) {
+  return std::unique_ptr<RowSource>(new Rows(run, filter));
 }
 
 }  // namespace
 
-extern constinit const TableSpec table_collective{.name = "collective",
-                                                  .help = "collective communication; no recording holds any yet",
-                                                  .columns = kColumns,
-                                                  .open = open};
+extern constinit const TableSpec table_collective{
+    .name = "collective",
+    .help = "collective communication: calls on the host, and kernels as a device ran them",
+    .columns = kColumns,
+    .open = open};
 
 }  // namespace hotlap

@@ -1,37 +1,42 @@
-// Copies between host and devices. No recording holds any yet: the table is there, and empty, so that what asks it
-// goes on working.
-#include <array>
-
-#include "query/table.h"
+// Copies between host and devices, and fills of device memory.
+#include "analysis/kernel_names.h"
+#include "query/trace_rows.h"
 
 namespace hotlap {
 namespace {
 
-constexpr std::array kColumns{
-    ColumnDesc{"start_s", ColumnType::kReal, "seconds since the run's first sample"},
-    ColumnDesc{"start_ns", ColumnType::kInteger, "the recording's monotonic clock"},
-    ColumnDesc{"direction", ColumnType::kText, "'host to device', 'device to host', 'device to device'"},
-    ColumnDesc{"duration_ms", ColumnType::kReal, ""},
-    ColumnDesc{"bytes", ColumnType::kInteger, ""},
-    ColumnDesc{"pinned", ColumnType::kInteger, "1: host memory was page-locked; 0: pageable"},
-    ColumnDesc{"device", ColumnType::kText, "'gpu0'"},
-    ColumnDesc{"stream", ColumnType::kInteger, ""},
-    ColumnDesc{"step", ColumnType::kInteger, ""},
-    ColumnDesc{"process", ColumnType::kText, ""},
-    ColumnDesc{"rank", ColumnType::kInteger, ""},
-    ColumnDesc{"node", ColumnType::kText, ""},
-    ColumnDesc{"recording", ColumnType::kInteger, "number of the recording, from 1"},
+constexpr std::array kOwn{
+    ColumnDesc{"direction", ColumnType::kText,
+               "'host to device', 'device to host', 'device to device', 'fill'; NULL: not known"},
+    ColumnDesc{"bytes", ColumnType::kInteger, "NULL: not known"},
+    ColumnDesc{"pinned", ColumnType::kInteger,
+               "1: host memory was page-locked; 0: pageable; NULL: not known, or no host memory"},
+};
+constexpr auto kColumns = device_columns(kOwn);
+
+class Rows final : public DeviceRows {
+ public:
+  Rows(QueriedRun& run, const RowFilter& filter) : DeviceRows(run, filter, {SpanKind::kTransfer}, kColumns.size()) {}
+
+ private:
+  void on_span(const Span& span) override {
+    if (span.kind != SpanKind::kTransfer) return;
+    const CopyTraits traits = traits_of_copy(recording().reader->name(span.name));
+    Values own{text_or_null(std::string(traits.direction)), known_or_null(span.value_b)};
+    own.push_back(traits.is_pageable ? ListedRows::Value(std::int64_t{!*traits.is_pageable}) : ListedRows::Value());
+    add(span, with_device(span, std::move(own)), place_of_work(span));
+  }
 };
 
-Result<std::unique_ptr<RowSource>> open(QueriedRun&, const RowFilter&) {
-  return std::unique_ptr<RowSource>(std::make_unique<ListedRows>());
+Result<std::unique_ptr<RowSource>> open(QueriedRun& run, const RowFilter& filter) {
+  return std::unique_ptr<RowSource>(new Rows(run, filter));
 }
 
 }  // namespace
 
 extern constinit const TableSpec table_copy{
     .name = "copy",
-    .help = "copies between host and devices inside profiled windows; no recording holds any yet",
+    .help = "copies and fills of memory as a device ran them, of imported traces and profiled windows",
     .columns = kColumns,
     .open = open};
 

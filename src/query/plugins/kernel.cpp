@@ -1,36 +1,41 @@
-// Kernels on a device. No recording holds any yet: the table is there, and empty, so that what asks it goes on working.
-#include <array>
-
-#include "query/table.h"
+// Kernels, as the device ran them.
+#include "query/trace_rows.h"
 
 namespace hotlap {
 namespace {
 
-constexpr std::array kColumns{
-    ColumnDesc{"start_s", ColumnType::kReal, "seconds since the run's first sample"},
-    ColumnDesc{"start_ns", ColumnType::kInteger, "the recording's monotonic clock"},
-    ColumnDesc{"name", ColumnType::kText, ""},
-    ColumnDesc{"duration_ms", ColumnType::kReal, ""},
-    ColumnDesc{"device", ColumnType::kText, "'gpu0'"},
-    ColumnDesc{"stream", ColumnType::kInteger, ""},
-    ColumnDesc{"correlation", ColumnType::kInteger, "ties it to its launch"},
-    ColumnDesc{"operator", ColumnType::kText, "that launched it"},
-    ColumnDesc{"step", ColumnType::kInteger, ""},
-    ColumnDesc{"process", ColumnType::kText, ""},
-    ColumnDesc{"rank", ColumnType::kInteger, ""},
-    ColumnDesc{"node", ColumnType::kText, ""},
-    ColumnDesc{"recording", ColumnType::kInteger, "number of the recording, from 1"},
+constexpr std::array kOwn{
+    ColumnDesc{"sort", ColumnType::kText, "by its name: 'matrix product', 'convolution', 'communication' … 'other'"},
+    ColumnDesc{"type", ColumnType::kText, "that it computes in, by its name: 'fp32', 'bf16' …; NULL: not known"},
+    ColumnDesc{"matrix_units", ColumnType::kInteger,
+               "of matrix products, convolutions, attention: 1: runs on tensor or matrix cores; NULL: not known"},
+};
+constexpr auto kColumns = device_columns(kOwn);
+
+class Rows final : public DeviceRows {
+ public:
+  Rows(QueriedRun& run, const RowFilter& filter) : DeviceRows(run, filter, {SpanKind::kKernel}, kColumns.size()) {}
+
+ private:
+  void on_span(const Span& span) override {
+    if (span.kind != SpanKind::kKernel) return;
+    const KernelTraits& traits = traits_of(span.name);
+    Values own{std::string(to_string(traits.sort)), text_or_null(std::string(to_string(traits.type)))};
+    own.push_back(traits.on_matrix_units ? ListedRows::Value(std::int64_t{*traits.on_matrix_units})
+                                         : ListedRows::Value());
+    add(span, with_device(span, std::move(own)), place_of_work(span));
+  }
 };
 
-Result<std::unique_ptr<RowSource>> open(QueriedRun&, const RowFilter&) {
-  return std::unique_ptr<RowSource>(std::make_unique<ListedRows>());
+Result<std::unique_ptr<RowSource>> open(QueriedRun& run, const RowFilter& filter) {
+  return std::unique_ptr<RowSource>(new Rows(run, filter));
 }
 
 }  // namespace
 
 extern constinit const TableSpec table_kernel{
     .name = "kernel",
-    .help = "kernels on a device inside profiled windows; no recording holds any yet",
+    .help = "kernels as a device ran them, of imported traces and profiled windows",
     .columns = kColumns,
     .open = open};
 
