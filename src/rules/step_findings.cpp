@@ -22,13 +22,18 @@ const Fact* fact_for(const FactTable& facts, std::string_view kind, const Where&
   return nullptr;
 }
 
+double steps_needed(const Fact& steps, const Params& params) {
+  const double steps_min = params.number("steps_min");
+  return steps.number("chosen") == 1 ? std::min(steps_min, kChosenStepsMin) : steps_min;
+}
+
 std::vector<StepShare> step_shares(const FactTable& facts, const Params& params, std::string_view part) {
   std::vector<StepShare> out;
   for (const Fact* parts : facts.all("breakdown.parts")) {
     const auto share = parts->number(part);
     if (!share || *share < params.number("share_pct")) continue;
     const Fact* steps = fact_for(facts, "steps.summary", parts->where);
-    if (steps == nullptr || steps->number("steady_count").value_or(0) < params.number("steps_min")) continue;
+    if (steps == nullptr || steps->number("steady_count").value_or(0) < steps_needed(*steps, params)) continue;
     out.push_back({steps, *share});
   }
   return out;

@@ -27,6 +27,11 @@ constexpr ParamDesc steps_min_param(std::string_view help) {
   return {.name = "steps_min", .default_text = "30", .min = 1, .max = 1e6, .unit = "{step}", .help = help};
 }
 
+// A profiler's trace has few steps, chosen after a warm-up of their own.
+inline constexpr double kChosenStepsMin = 3;
+// Typical steps that must have been seen: the parameter steps_min; of a trace kChosenStepsMin suffice.
+double steps_needed(const Fact& steps, const Params& params);
+
 // A training process whose typical steps give a part of them to something that counts.
 struct StepShare {
   const Fact* steps = nullptr;  // steps.summary

@@ -12,6 +12,7 @@
 #include "rules/registry.h"
 #include "support/fake_job.h"
 #include "support/fake_series.h"
+#include "support/fake_traced_job.h"
 #include "support/golden.h"
 #include "view/analyze.h"
 
@@ -244,6 +245,30 @@ std::vector<Scenario> scenarios() {
          for (int w = 0; w < 8; ++w)
            add_gauge(out, "process.threads", format("loader {}", w), {.to_s = 1170}, [](double) { return 16; });
          add_gauge(out, "cpu.runnable", "", {.to_s = 1170}, [](double) { return 60; });
+       }},
+      {"trace: nothing is wrong", "", [](FakeRecording& out) { FakeTracedJob{}.record(out); }},
+      {"trace: a value read after every tenth kernel", "HostSync",
+       [](FakeRecording& out) { FakeTracedJob{.kernel_us = 60, .reads = 40}.record(out); }},
+      {"trace: a value read once a step, while the GPU works", "",
+       [](FakeRecording& out) { FakeTracedJob{.reads = 1}.record(out); }},
+      {"trace: kernels shorter than their launches", "LaunchBound",
+       [](FakeRecording& out) { FakeTracedJob{.kernel_us = 9}.record(out); }},
+      {"trace: values read by a host that is the slower one", "LaunchBound",
+       [](FakeRecording& out) { FakeTracedJob{.kernel_us = 9, .reads = 20}.record(out); }},
+      {"trace: the program's first steps, which allocate", "",
+       [](FakeRecording& out) { FakeTracedJob{.kernels = 40, .kernel_us = 100, .allocation_us = 30'000}.record(out); }},
+      {"trace: batches from memory that is not pinned", "PageableCopy",
+       [](FakeRecording& out) { FakeTracedJob{.copy_us = 8'000}.record(out); }},
+      {"trace: the same batches from pinned memory", "",
+       [](FakeRecording& out) {
+         FakeTracedJob{.copy_us = 2'000, .copy = "Memcpy HtoD (Pinned -> Device)"}.record(out);
+       }},
+      {"trace: fp32 on a GPU with tensor cores", "MixedPrecisionUnused",
+       [](FakeRecording& out) { FakeTracedJob{.kernel = "volta_sgemm_128x64_nn"}.record(out); }},
+      {"trace: TF32", "",
+       [](FakeRecording& out) {
+         FakeTracedJob{.kernel = "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_256x64_16x4_tn_align1>"}.record(
+             out);
        }},
   };
 }

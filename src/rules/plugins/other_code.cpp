@@ -2,7 +2,9 @@
 // found" never covers it.
 #include <algorithm>
 #include <array>
+#include <optional>
 
+#include "rules/fact_number.h"
 #include "rules/step_findings.h"
 #include "rules/words.h"
 
@@ -37,12 +39,23 @@ void judge(const Fact& steps, double share, FindingSink& out) {
   out.add(std::move(finding));
 }
 
+// Of a trace: the share of the device's time in which it idled while the host ran other code. Nothing: no device in it.
+std::optional<double> idle_beside_pct(const FactTable& facts, const Where& where) {
+  const Fact* device = fact_for(facts, "device.time", where);
+  const auto wall_ms = number_in(device, "wall_ms");
+  if (!wall_ms || *wall_ms <= 0) return std::nullopt;
+  return 100 * number_in(device, "idle_host_ms").value_or(0) / *wall_ms;
+}
+
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   for (const StepShare& one : step_shares(facts, params, "other")) {
     const Fact* parts = fact_for(facts, "breakdown.parts", one.steps->where);
     if (parts->number("compute_known") != 1) continue;  // the model itself is in it then
     double share = one.share_pct;
-    if (may_have_gpu(facts)) {
+    if (const auto idle = idle_beside_pct(facts, one.steps->where)) {
+      share = std::min(share, *idle);
+      if (share < params.number("share_pct")) continue;
+    } else if (may_have_gpu(facts)) {
       const auto busy = gpu_busy_pct(facts, one.steps->where);
       if (!busy) {
         out.cannot_tell(format("{} % of each step is other code, or waiting for the GPU: how busy it was is missing",

@@ -1,0 +1,97 @@
+#include "rules/trace_findings.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "rules/fact_number.h"
+#include "rules/words.h"
+
+namespace hotlap {
+namespace {
+
+constexpr double kKernelsMin = 100;  // where it has no steps
+constexpr double kWallMsMin = 20;    // where it has no steps
+constexpr double kReplayErrorMax = 0.1;
+
+const Fact* scenario(const FactTable& facts, std::string_view freed) {
+  for (const Fact* fact : facts.all("replay.scenario")) {
+    if (fact->text("free") == freed) return fact;
+  }
+  return nullptr;
+}
+
+bool is_replayed(const FactTable& facts) {
+  const Fact* nothing = scenario(facts, "nothing");
+  const auto wall = number_in(nothing, "wall_ms");
+  const auto replayed = number_in(nothing, "replayed_ms");
+  return wall && replayed && *wall > 0 && std::fabs(*replayed / *wall - 1) <= kReplayErrorMax;
+}
+
+}  // namespace
+
+std::optional<double> saved_pct(const FactTable& facts, const TraceCase& c, std::string_view freed) {
+  return c.is_replayed ? number_in(scenario(facts, freed), "saved_pct") : std::nullopt;
+}
+
+std::optional<TraceCase> trace_case(const FactTable& facts) {
+  TraceCase c;
+  double most_idle_ms = -1;
+  for (const Fact* device : facts.all("device.time")) {
+    c.all_wall_ms += device->number("wall_ms").value_or(0);
+    const double idle_ms = device->number("idle_ms").value_or(0) + device->number("exposed_copy_ms").value_or(0);
+    if (idle_ms <= most_idle_ms) continue;
+    most_idle_ms = idle_ms;
+    c.device = device;
+  }
+  if (c.device == nullptr) return std::nullopt;
+  c.wall_ms = c.device->number("wall_ms").value_or(0);
+  c.steps = fact_for(facts, "steps.summary", c.device->where);
+  if (c.steps != nullptr) {
+    if (c.steps->number("steady_count").value_or(0) < kChosenStepsMin) return std::nullopt;
+    c.step_ms = c.steps->number("mean_ms");
+  } else if (c.wall_ms < kWallMsMin || number_in(facts.find("kernels.summary"), "calls").value_or(0) < kKernelsMin) {
+    return std::nullopt;
+  }
+  c.is_replayed = is_replayed(facts);
+  const double idle_sync_ms = c.device->number("idle_sync_ms").value_or(0);
+  c.launch_ms = c.device->number("idle_dispatch_ms").value_or(0) + c.device->number("idle_launch_ms").value_or(0);
+  // Where the host is the slower one, it would be late without its waits, too.
+  if (const auto saved = saved_pct(facts, c, "waits")) {
+    c.sync_ms = std::min(idle_sync_ms, *saved / 100 * c.wall_ms);
+    c.launch_ms += idle_sync_ms - *c.sync_ms;
+  }
+  return c;
+}
+
+Finding trace_finding(const TraceCase& c, TraceHead head) {
+  const double share = c.share_pct(head.lost_ms);
+  Finding finding = share_finding(c.device->where, {.cause = std::move(head.cause),
+                                                    .loss = std::move(head.loss),
+                                                    .claims = std::move(head.claims),
+                                                    .share_pct = share,
+                                                    .lost_of = c.steps == nullptr ? LostOf::kRun : LostOf::kSteps,
+                                                    .lost_s = head.lost_ms / 1000});
+  if (c.steps != nullptr) set_step_loss(*c.steps, share, finding);
+  if (c.step_ms) finding.evidence["step_ms"] = *c.step_ms;
+  finding.evidence["device_wall_ms"] = c.wall_ms;
+  finding.evidence["lost_ms"] = head.lost_ms;
+  return finding;
+}
+
+void set_gain(const TraceCase& c, double saved_pct_high, double saved_pct_low, Basis basis, Advice& advice) {
+  advice.basis = basis;
+  if (c.step_ms) {
+    advice.step_ms_low = *c.step_ms * (1 - saved_pct_high / 100);
+    advice.step_ms_high = *c.step_ms * (1 - saved_pct_low / 100);
+  } else {
+    advice.gain = format("{}-{} % less time in what was traced", figure(saved_pct_low), figure(saved_pct_high));
+  }
+}
+
+std::string counted_per_step(const TraceCase& c, double count, std::string_view noun) {
+  const auto steps = c.steps == nullptr ? std::nullopt : c.steps->number("count");
+  if (!steps || *steps <= 0) return format("{} {}", figure(count), noun);
+  return format("{} {} per step", figure(count / *steps), noun);
+}
+
+}  // namespace hotlap
