@@ -1,15 +1,18 @@
 // Two runs beside each other, or two groups of runs: did the change help, by how much, and as predicted?
 #include <array>
+#include <optional>
 #include <ostream>
 
 #include "base/format.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/imported_run.h"
 #include "cli/options.h"
 #include "cli/shown.h"
 #include "cost/price.h"
 #include "store/run_folder.h"
 #include "view/comparison.h"
+#include "view/trace_comparison.h"
 
 namespace hotlap {
 namespace {
@@ -31,11 +34,12 @@ constexpr std::array kFlags{
              .help = "what a machine costs per hour, for both sides; default: what each run was recorded with",
              .min = 1e-4,
              .max = 1e5},
+    FlagSpec{.name = "--traces", .help = "by what is inside the steps, also of runs that traces were imported into"},
     kConfigFlag};
 constexpr std::array kPositionals{
     PositionalSpec{.name = "BEFORE",
-                   .help = "id, start of an id, name or path; several with commas between them; without both: the last "
-                           "two of one script",
+                   .help = "id, start of an id, name or path; several with commas between them; or a trace file; "
+                           "without both: the last two of one script",
                    .names_runs = true},
     PositionalSpec{.name = "AFTER", .help = "the same", .names_runs = true},
 };
@@ -115,7 +119,50 @@ Result<std::vector<RunFigures>> figures_of(const std::vector<RunFolder>& side, c
   return out;
 }
 
+// A trace file, or a run that one was imported into; `imported` holds the former for as long as it is looked at.
+Result<TraceSide> trace_side(const std::filesystem::path& home, const std::string& text,
+                             std::optional<ImportedRun>& imported, Streams& streams) {
+  if (!RunFolder::find(home, text).ok() && is_foreign(text)) {
+    ImportRequest request;
+    request.paths.emplace_back(text);
+    HOTLAP_TRY_ASSIGN(imported, ImportedRun::borrow(request, streams));
+    return read_trace_side(imported->folder(), text);
+  }
+  HOTLAP_TRY_ASSIGN(const RunFolder folder, RunFolder::find(home, text));
+  return read_trace_side(folder, folder.info().name.empty() ? folder.info().id : folder.info().name);
+}
+
+// A side is a file that is no run of ours: traces are compared, by what is inside their steps.
+bool names_trace(const Args& args, const std::filesystem::path& home) {
+  const auto is_file = [&](const std::string& text) { return !RunFolder::find(home, text).ok() && is_foreign(text); };
+  const auto& before = args.positional("BEFORE");
+  const auto& after = args.positional("AFTER");
+  return !before.empty() && !after.empty() && (is_file(before.front()) || is_file(after.front()));
+}
+
+Result<int> run_traces(const Args& args, const std::filesystem::path& home, Streams& streams) {
+  const std::string name = args.text("--format").value_or(args.has("--json") ? "json" : "text");
+  if (name != "text" && name != "json") {
+    return Error{ErrorCode::kInvalidInput, format("traces are compared as text or json, not {}", one_line(name))};
+  }
+  if (args.has("--fail-on") || args.has("--price")) {
+    return Error{ErrorCode::kInvalidInput, "--fail-on and --price are for runs: a trace has too few steps to judge"};
+  }
+  std::optional<ImportedRun> before_files;
+  std::optional<ImportedRun> after_files;
+  HOTLAP_TRY_ASSIGN(const TraceSide before, trace_side(home, args.positional("BEFORE").front(), before_files, streams));
+  HOTLAP_TRY_ASSIGN(const TraceSide after, trace_side(home, args.positional("AFTER").front(), after_files, streams));
+  const TraceComparison comparison = compare_traces(before, after);
+  streams.out << (name == "json" ? trace_comparison_json(comparison) : trace_comparison_text(comparison));
+  return int{kExitSuccess};
+}
+
 Result<int> run(const Args& args, Streams& streams) {
+  HOTLAP_TRY_ASSIGN(const std::filesystem::path home, hotlap_home());
+  if (args.has("--traces") || names_trace(args, home)) {
+    if (args.positional("AFTER").empty()) return Error{ErrorCode::kInvalidInput, "--traces takes two traces"};
+    return run_traces(args, home, streams);
+  }
   HOTLAP_TRY_ASSIGN(const ComparisonFormat format_wanted, format_of(args));
   std::vector<FailCondition> conditions;
   if (const auto text = args.text("--fail-on")) {
@@ -127,7 +174,6 @@ Result<int> run(const Args& args, Streams& streams) {
   }
   HOTLAP_TRY_ASSIGN(const Config config, config_of(args));
   const RuleSettings settings = rule_settings(config);
-  HOTLAP_TRY_ASSIGN(const std::filesystem::path home, hotlap_home());
   HOTLAP_TRY_ASSIGN(const Sides sides, chosen(args, home));
   HOTLAP_TRY_ASSIGN(const std::vector<RunFigures> before, figures_of(sides.before, settings, price));
   HOTLAP_TRY_ASSIGN(const std::vector<RunFigures> after, figures_of(sides.after, settings, price));
@@ -154,7 +200,9 @@ extern constinit const CommandSpec command_compare{
         "Without runs: the last two of the same script. Several runs on a side (A1,A2 B1,B2) give intervals between "
         "runs; one gives those within it, never finer than 2 %. Settings that differ are found and listed. Refuses, "
         "and "
-        "says why, where the runs cannot be compared. How to read it: docs/guide/compare.md.",
+        "says why, where the runs cannot be compared. Two trace files are compared by what is inside their steps: "
+        "operators and kernels that were added, are gone, take longer or take less. How to read it: "
+        "docs/guide/compare.md.",
     .flags = kFlags,
     .positionals = kPositionals,
     .run = run};
