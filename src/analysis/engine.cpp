@@ -62,6 +62,11 @@ RecordingAnalysis::RecordingAnalysis(RecordingReader& reader, const RunInfo& run
   }
 }
 
+bool RecordingAnalysis::counts(std::size_t analyzer) const {
+  constexpr std::uint64_t kInside = bit_of(SpanKind::kOperator) | bit_of(SpanKind::kKernel);
+  return !is_window() || (kinds_wanted_[analyzer] & kInside) != 0;
+}
+
 Result<void> RecordingAnalysis::advance() {
   meet_series();
   HOTLAP_TRY_ASSIGN(info_.attributes, reader_.read_attributes());
@@ -170,7 +175,7 @@ void RecordingAnalysis::give_spans(std::span<const Span> spans) {
   std::uint64_t kinds = 0;
   for (const Span& span : spans) kinds |= bit_of(span.kind);
   for (std::size_t i = 0; i < specs_.size(); ++i) {
-    if ((kinds & kinds_wanted_[i]) == 0) continue;
+    if ((kinds & kinds_wanted_[i]) == 0 || !counts(i)) continue;
     wanted_spans_.clear();
     for (const Span& span : spans) {
       if ((bit_of(span.kind) & kinds_wanted_[i]) != 0) wanted_spans_.push_back(span);
@@ -179,8 +184,10 @@ void RecordingAnalysis::give_spans(std::span<const Span> spans) {
   }
 }
 
+// Steps under a profiler of ours are slower, by us: no statistics are made of them.
 void RecordingAnalysis::give_steps() {
   for (const Step& step : steps_) {
+    if (step.is_profiled || is_window()) continue;
     for (const auto& analyzer : analyzers_) analyzer->on_step(step);
   }
   steps_.clear();
@@ -229,7 +236,9 @@ FactTable RunAnalysis::facts() const {
       continue;
     }
     const std::unique_ptr<Analyzer> merged = specs_[i]->open(recordings_.front().second->description());
-    for (const auto& [reader, analysis] : recordings_) merged->merge(*analysis->analyzers()[i]);
+    for (const auto& [reader, analysis] : recordings_) {
+      if (analysis->counts(i)) merged->merge(*analysis->analyzers()[i]);
+    }
     merged->snapshot(facts);
   }
   return facts;
@@ -253,6 +262,7 @@ std::vector<Loss> RunAnalysis::losses() const {
 std::vector<ProcessInfo> RunAnalysis::processes() const {
   std::vector<ProcessInfo> out;
   for (const auto& [reader, analysis] : recordings_) {
+    if (analysis->is_window()) continue;
     out.insert(out.end(), analysis->processes().begin(), analysis->processes().end());
   }
   return out;

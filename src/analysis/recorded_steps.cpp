@@ -6,6 +6,7 @@
 namespace hotlap {
 
 Result<void> read_steps(RecordingReader& reader, const std::function<void(const Step&)>& visit) {
+  if (is_profile_window(reader.info())) return {};
   StepBuilder builder(visit);
   HOTLAP_TRY_ASSIGN(const std::vector<ProcessInfo> processes, reader.read_processes());
   HOTLAP_TRY_ASSIGN(const auto attributes, reader.read_attributes());

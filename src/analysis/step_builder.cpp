@@ -8,9 +8,10 @@
 namespace hotlap {
 namespace {
 
-constexpr std::array kKinds{SpanKind::kStep,       SpanKind::kDataWait,   SpanKind::kForward, SpanKind::kBackward,
-                            SpanKind::kOptimizer,  SpanKind::kCheckpoint, SpanKind::kGarbage, SpanKind::kCompile,
-                            SpanKind::kEvaluation, SpanKind::kCollective, SpanKind::kHook,    SpanKind::kWorkerStart};
+constexpr std::array kKinds{SpanKind::kStep,        SpanKind::kDataWait,   SpanKind::kForward, SpanKind::kBackward,
+                            SpanKind::kOptimizer,   SpanKind::kCheckpoint, SpanKind::kGarbage, SpanKind::kCompile,
+                            SpanKind::kEvaluation,  SpanKind::kCollective, SpanKind::kHook,    SpanKind::kWorkerStart,
+                            SpanKind::kProfilePause};
 
 // The order in which parts give way when one lies inside another: the inner kinds first.
 enum Part : std::uint8_t {
@@ -153,9 +154,29 @@ void StepBuilder::add(const Span& span) {
   process->has_steps = true;
   close_held(span.process, *process);
   process->step = span;
+  process->was_profiling = process->is_profiling;
+}
+
+void StepBuilder::add_pause(Process& process, const Span& span) {
+  process.is_profiling = span.value_a == 1;
+  if (span.duration_ns < 0) return;
+  const Pause pause{span.start_ns, span.start_ns + span.duration_ns};
+  if (pauses_.size() < kPausesMax) {
+    pauses_.push_back(pause);
+  } else {
+    pauses_[next_pause_] = pause;
+    next_pause_ = (next_pause_ + 1) % kPausesMax;
+  }
+}
+
+bool StepBuilder::has_pause(const Span& step) const {
+  return std::ranges::any_of(pauses_, [&](const Pause& pause) {
+    return pause.from_ns < step.start_ns + step.duration_ns && step.start_ns < pause.to_ns;
+  });
 }
 
 void StepBuilder::add_part(Process& process, const Span& span) {
+  if (span.kind == SpanKind::kProfilePause) return add_pause(process, span);
   if (span.kind == SpanKind::kHook) {
     process.has_hook_spans = true;
     process.shed = shed_parts(span.value_a);
@@ -217,6 +238,7 @@ void StepBuilder::emit_step(std::uint32_t slot, Process& process, const Span& sp
   step.samples = span.value_a;
   step.tokens = span.value_b;
   step.is_inferred = is_inferred;
+  step.is_profiled = process.was_profiling || has_pause(span);
 
   PartTimes times;
   std::int32_t batches = 0;

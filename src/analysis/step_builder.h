@@ -7,6 +7,9 @@
 // back until the next one of its process, since some parts are recorded after it. Where a process waits for data
 // but never has a step, its steps are inferred from the waits.
 //
+// While the framework's profiler was on, and where a pause for switching it reached into a step of any process here
+// (the other ranks wait), steps are marked as profiled.
+//
 // Bounded: kProcessesMax processes, kPendingMax spans each; what is beyond is counted.
 #include <cstdint>
 #include <functional>
@@ -51,9 +54,11 @@ class StepBuilder {
 
  private:
   struct Process {
-    std::vector<Span> pending;  // parts whose step is not known yet
-    std::vector<Span> waits;    // of a process that had no step so far
-    std::optional<Span> step;   // held back
+    std::vector<Span> pending;   // parts whose step is not known yet
+    std::vector<Span> waits;     // of a process that had no step so far
+    std::optional<Span> step;    // held back
+    bool is_profiling = false;   // the profiler is on
+    bool was_profiling = false;  // when `step` ended
     bool has_hook_spans = false;
     std::optional<std::int64_t> hook_ns;  // per step, as last told
     bool is_inferring = false;
@@ -66,6 +71,8 @@ class StepBuilder {
 
   Process* process_of(std::uint32_t slot);
   void add_part(Process& process, const Span& span);
+  void add_pause(Process& process, const Span& span);
+  bool has_pause(const Span& step) const;
   void close_held(std::uint32_t slot, Process& process);
   void infer(std::uint32_t slot, Process& process, bool is_last);
   using Parts = std::vector<Span>;
@@ -76,6 +83,13 @@ class StepBuilder {
   std::map<std::uint32_t, Process> processes_;
   std::set<std::uint32_t> inferred_;
   std::set<std::uint32_t> communication_unseen_;
+  struct Pause {
+    std::int64_t from_ns;
+    std::int64_t to_ns;
+  };
+  static constexpr std::size_t kPausesMax = 64;
+  std::vector<Pause> pauses_;   // the last ones, of all processes
+  std::size_t next_pause_ = 0;  // to be overwritten
   std::map<std::uint32_t, std::int32_t> ranks_;
   Counts counts_;
 };

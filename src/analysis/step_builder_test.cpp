@@ -205,5 +205,28 @@ TEST(StepBuilder, ABoundedBacklogCountsWhatItDrops) {
   EXPECT_GT(builder.counts().spans_refused, 0U);
 }
 
+// The hook starts the next step after the pause, where nothing of it has happened yet.
+TEST(StepBuilder, StepsUnderOurProfilerAreMarkedAndNoOthers) {
+  auto on = span(SpanKind::kProfilePause, 200, 5, 2);
+  on.value_a = 1;
+  auto off = span(SpanKind::kProfilePause, 405, 30, 4);
+  off.value_a = 0;
+  const auto steps = build({span(SpanKind::kStep, 0, 100, 0), span(SpanKind::kStep, 100, 100, 1), on,
+                            span(SpanKind::kStep, 205, 100, 2), span(SpanKind::kStep, 305, 100, 3), off,
+                            span(SpanKind::kStep, 435, 100, 4), span(SpanKind::kStep, 535, 100, 5)});
+  ASSERT_EQ(steps.size(), 6U);
+  for (std::size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i].is_profiled, i == 2 || i == 3) << i;
+}
+
+TEST(StepBuilder, APauseThatReachesIntoAStepMarksItAlsoThatOfAnotherRank) {
+  auto off = span(SpanKind::kProfilePause, 150, 30, 1, 1);
+  off.value_a = 0;
+  const auto steps = build({span(SpanKind::kStep, 0, 100, 0, 1), span(SpanKind::kStep, 0, 101, 0, 2), off,
+                            span(SpanKind::kStep, 100, 130, 1, 1), span(SpanKind::kStep, 101, 129, 1, 2),
+                            span(SpanKind::kStep, 230, 100, 2, 1), span(SpanKind::kStep, 230, 100, 2, 2)});
+  ASSERT_EQ(steps.size(), 6U);
+  for (const Step& step : steps) EXPECT_EQ(step.is_profiled, step.index == 1) << step.index << " " << step.process;
+}
+
 }  // namespace
 }  // namespace hotlap

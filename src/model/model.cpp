@@ -54,7 +54,8 @@ std::string_view to_string(SpanKind kind) {
                                                                        "kernel",
                                                                        "runtime",
                                                                        "function",
-                                                                       "device_annotation"};
+                                                                       "device_annotation",
+                                                                       "profile_pause"};
   const auto index = static_cast<std::size_t>(kind);
   return index < kNames.size() ? kNames[index] : "?";
 }

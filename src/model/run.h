@@ -57,6 +57,9 @@ struct RunInfo {
 };
 
 // Inside a .hotlap file: what belongs to one recorder on one node.
+// Attribute of a recording that was imported from what our own hook saw of some steps: they are recorded elsewhere too.
+inline constexpr std::string_view kProfileWindowAttribute = "profile.window";
+
 struct RecordingInfo {
   std::string id;  // ULID
   std::string run_id;
@@ -67,5 +70,9 @@ struct RecordingInfo {
   std::map<std::string, std::string> attributes;  // host facts: cpu.model, cpu.count, memory.bytes, kernel …
   friend bool operator==(const RecordingInfo&, const RecordingInfo&) = default;
 };
+
+inline bool is_profile_window(const RecordingInfo& recording) {
+  return recording.attributes.contains(std::string(kProfileWindowAttribute));
+}
 
 }  // namespace hotlap

@@ -36,8 +36,10 @@ enum class SpanKind : std::uint16_t {
   kRuntime = 24,           // call of the device's runtime or driver; value_a: correlation, value_b: its operator's id
   kFunction = 25,          // Python function or module; value_a: its id, value_b: that of its caller
   kDeviceAnnotation = 26,  // a user's range as the device saw it
+  kProfilePause = 27,      // the job stood still while we switched the framework's profiler; value_a: 1 on, 0 off from
+                           // its end; value_b: windows so far
 };
-inline constexpr std::uint16_t kSpanKindCount = 27;
+inline constexpr std::uint16_t kSpanKindCount = 28;
 std::string_view to_string(SpanKind kind);
 
 struct Span {

@@ -28,6 +28,7 @@ struct Step {
   std::int32_t batches = -1;  // taken from the loader in this step (accumulation: several); -1: unknown
   std::int64_t samples = -1;  // -1: unknown
   std::int64_t tokens = -1;
+  bool is_profiled = false;  // slower by the framework's profiler, or by a pause of ours on its node
   bool is_inferred = false;  // cut by cadence, not by a marker
   bool is_hooked = true;     // false: not its turn to be watched, or inside a shadow block
 };

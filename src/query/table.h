@@ -67,6 +67,7 @@ class QueriedRun {
   static Result<std::unique_ptr<QueriedRun>> open(RunFolder folder, Findings findings);
 
   const RunInfo& info() const { return reader_.info(); }
+  const std::filesystem::path& folder() const { return reader_.folder().path(); }
   const std::vector<QueriedRecording>& recordings() const { return recordings_; }
   Result<const std::vector<Finding>*> findings();
   // What went wrong with a table, kept past SQLite, which knows texts only.

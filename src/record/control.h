@@ -9,7 +9,8 @@
 
 namespace hotlap {
 
-// In the run folder while a recorder is at work; it reads lines: "interval <ns>".
+// In the run folder while a recorder is at work; it reads lines: "interval <ns>", "profile
+// <argument>" (record/profile_plan.h).
 inline constexpr std::string_view kControlFifo = "control";
 
 // Makes the FIFO and opens it for reading; −1 when that cannot be done.
@@ -22,5 +23,8 @@ std::optional<bool> has_recorder(const std::filesystem::path& run_folder);
 // Asks the run's recorder for another interval and waits until run.json says that it is in force. kNotFound when nobody
 // records the run (on this machine).
 Result<void> request_interval(const std::filesystem::path& run_folder, std::int64_t interval_ns);
+
+// Asks the run's recorder to ask its processes. It answers in the recording: a note. kNotFound as above.
+Result<void> request_profile(const std::filesystem::path& run_folder, std::uint64_t argument);
 
 }  // namespace hotlap

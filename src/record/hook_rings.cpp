@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "record/hook_metrics.h"
+#include "record/profile_plan.h"
 
 namespace hotlap {
 namespace {
@@ -31,6 +32,7 @@ constexpr std::int64_t kLivePeriodNs = kNsPerS;  // of page 0
 // we looked, or one that lives where our /proc does not show it and has been heard of.
 constexpr std::int64_t kUnseenRestNs = 60 * kNsPerS;
 constexpr std::int64_t kHiddenRestNs = 3'600 * kNsPerS;
+constexpr std::int64_t kProfileAnswerNs = 120 * kNsPerS;
 
 std::uint64_t inode_of(const std::string& path) {
   struct stat found {};
@@ -74,6 +76,8 @@ struct HookRings::Ring {
   bool has_refused_figures = false;
   std::map<std::uint32_t, Sent> user_counts;  // by the recorder's number of the name
   std::map<std::uint32_t, Sent> figures;
+  std::uint64_t profile_word = 0;  // of a request that is not answered yet
+  std::int64_t profile_asked_ns = 0;
   std::string_view step_source;
   bool waits_are_inferred = false;
   bool is_new = true;
@@ -421,6 +425,7 @@ bool HookRings::drain(Ring& ring, std::int64_t t_ns, Batch& out) {
     ring.has_moved = true;
   }
   count_losses(ring, out);
+  if (ring.profile_word != 0) note_answer(ring, t_ns, out);
   sample_sent(ring, out);
   if (polled.ok() && t_ns < ring.next_live_sample_ns) return true;
   ring.next_live_sample_ns = t_ns + kLivePeriodNs;
@@ -429,6 +434,39 @@ bool HookRings::drain(Ring& ring, std::int64_t t_ns, Batch& out) {
   const std::string name = format("{}-{}{}", ring.id.pid, ring.id.start_ticks, kRingSuffix);
   refuse(name, polled.error(), t_ns, out);
   return false;
+}
+
+void HookRings::ask_profile(std::uint64_t argument, std::int64_t t_ns, Batch& out) {
+  const bool is_for_leader = profile_mode(argument) == ProfileMode::kNow;
+  std::size_t asked = 0;
+  for (const auto& [name, ring] : rings_) {
+    const bool trains = ring->place.role == ProcessRole::kMain || ring->place.role == ProcessRole::kRank;
+    if (!trains || (is_for_leader && !leader_.empty() && name != leader_)) continue;
+    const Result<std::uint64_t> word = ring->reader.send(HookCommand::kProfile, argument);
+    if (!word.ok()) continue;
+    ring->profile_word = *word;
+    ring->profile_asked_ns = t_ns;
+    ++asked;
+  }
+  if (asked == 0) out.events.push_back({t_ns, EventKind::kNote, 0, "profile: no process with a hook is there to ask"});
+}
+
+void HookRings::note_answer(Ring& ring, std::int64_t t_ns, Batch& out) {
+  const RingAnswer& answer = ring.reader.answer();
+  std::string_view said;
+  if (answer.word == ring.profile_word) {
+    switch (static_cast<HookAnswer>(answer.result)) {
+      case HookAnswer::kDone: said = "will do as asked"; break;
+      case HookAnswer::kFailed: said = "will not: an attempt has failed before, or it does not know how"; break;
+      default: said = "cannot: no framework whose profiler is known"; break;
+    }
+  } else if (t_ns - ring.profile_asked_ns >= kProfileAnswerNs) {
+    said = "has not answered: no step has ended since";
+  } else {
+    return;
+  }
+  ring.profile_word = 0;
+  out.events.push_back({t_ns, EventKind::kNote, 0, format("profile: {} {}", tree_.label_of(ring.slot), said)});
 }
 
 void HookRings::count_losses(Ring& ring, Batch& out) {

@@ -37,6 +37,9 @@ class HookRings {
   HookRings& operator=(const HookRings&) = delete;
 
   void poll(std::int64_t t_ns, Batch& out);
+  // Hands a request for a look into steps (record/profile_plan.h) to the processes that train: "now" to the one that
+  // leads. What they answer is noted.
+  void ask_profile(std::uint64_t argument, std::int64_t t_ns, Batch& out);
   const HookProgress& progress() const { return progress_; }
   std::size_t rings_open() const { return rings_.size(); }
   // True while a process that announced itself as a rank is alive.
@@ -55,6 +58,7 @@ class HookRings {
   Rings::iterator close(Rings::iterator ring);
   bool drain(Ring& ring, std::int64_t t_ns, Batch& out);  // false: of no further use
   void count_losses(Ring& ring, Batch& out);
+  void note_answer(Ring& ring, std::int64_t t_ns, Batch& out);
   void announce(Ring& ring, std::int64_t t_ns, Batch& out);
   void sample_sent(Ring& ring, Batch& out);
   void sample_live(Ring& ring, Batch& out);

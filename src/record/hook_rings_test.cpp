@@ -235,5 +235,36 @@ TEST_F(HookRingsTest, ARingThatNobodyWritesToIsGivenUp) {
   EXPECT_EQ(rings_->rings_open(), 0U);
 }
 
+TEST_F(HookRingsTest, ARequestToLookIntoStepsReachesTheOneThatTrainsAndItsAnswerIsNoted) {
+  Batch nobody;
+  rings_->ask_profile(5, now_ns_, nobody);
+  ASSERT_EQ(nobody.events.size(), 1U);
+  EXPECT_EQ(nobody.events[0].text, "profile: no process with a hook is there to ask");
+
+  RingWriter writer = make_ring();
+  writer.span(step(0));
+  ASSERT_TRUE(writer.flush());
+  poll();
+  Batch asked;
+  rings_->ask_profile(5, now_ns_, asked);
+  EXPECT_TRUE(asked.events.empty());
+  const std::uint64_t word = writer.page().command.word;
+  EXPECT_EQ(word & 0xFFFF, static_cast<std::uint64_t>(HookCommand::kProfile));
+  EXPECT_EQ(writer.page().command.argument, 5U);
+  EXPECT_TRUE(poll().events.empty());
+  for (const auto& [result, said] :
+       {std::pair{HookAnswer::kDone, "profile: main will do as asked"},
+        std::pair{HookAnswer::kUnsupported, "profile: main cannot: no framework whose profiler is known"}}) {
+    rings_->ask_profile(5, now_ns_, asked);
+    writer.page().answer = {writer.page().command.word, static_cast<std::uint64_t>(result)};
+    const Batch answered = poll();
+    ASSERT_EQ(answered.events.size(), 1U);
+    EXPECT_EQ(answered.events[0].text, said);
+    EXPECT_TRUE(poll().events.empty());
+  }
+  rings_->ask_profile(5, now_ns_, asked);
+  EXPECT_EQ(poll(200 * kNsPerS).events.back().text, "profile: main has not answered: no step has ended since");
+}
+
 }  // namespace
 }  // namespace hotlap

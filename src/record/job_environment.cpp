@@ -1,14 +1,19 @@
 #include "record/job_environment.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hotlap {
 namespace {
 
-void set(std::vector<std::string>& environment, std::string_view name, std::string_view value) {
+void unset(std::vector<std::string>& environment, std::string_view name) {
   const std::string prefix = std::string(name) + "=";
   std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(prefix); });
-  environment.push_back(prefix + std::string(value));
+}
+
+void set(std::vector<std::string>& environment, std::string_view name, std::string_view value) {
+  unset(environment, name);
+  environment.push_back(std::string(name) + "=" + std::string(value));
 }
 
 }  // namespace
@@ -21,6 +26,10 @@ std::vector<std::string> job_environment(const char* const* inherited, const Hoo
 
   set(environment, "HOTLAP_RING_DIR", delivery.ring_folder);
   set(environment, "HOTLAP_HOOK_PATH", delivery.hook_folder);
+  for (const auto& [name, value] : {std::pair("HOTLAP_PROFILE", std::string_view(delivery.profile)),
+                                    std::pair("HOTLAP_PROFILE_DIR", std::string_view(delivery.profile_folder))}) {
+    value.empty() ? unset(environment, name) : set(environment, name, value);
+  }
   constexpr std::string_view kPath = "PYTHONPATH=";
   std::string path = delivery.hook_folder + "/hotlap/_bootstrap";
   const auto before = std::find_if(environment.begin(), environment.end(),

@@ -8,11 +8,14 @@ namespace hotlap {
 
 struct HookDelivery {
   std::string run_id;
-  std::string ring_folder;  // empty: no hook in this run
-  std::string hook_folder;  // holds the package `hotlap`
+  std::string ring_folder;     // empty: no hook in this run
+  std::string hook_folder;     // holds the package `hotlap`
+  std::string profile;         // HOTLAP_PROFILE: when to look into steps; empty: only when asked later
+  std::string profile_folder;  // HOTLAP_PROFILE_DIR: where what was seen goes; empty: never look
 };
 
-// HOTLAP_RUN_ID; with a hook also HOTLAP_RING_DIR, HOTLAP_HOOK_PATH and the hook's bootstrap first on PYTHONPATH.
+// HOTLAP_RUN_ID; with a hook also HOTLAP_RING_DIR, HOTLAP_HOOK_PATH, HOTLAP_PROFILE, HOTLAP_PROFILE_DIR and the hook's
+// bootstrap first on PYTHONPATH.
 std::vector<std::string> job_environment(const char* const* inherited, const HookDelivery& delivery);
 
 }  // namespace hotlap

@@ -117,6 +117,11 @@ void Recorder::set_interval(std::int64_t interval_ns) {
   if (sched_thread_) sched_thread_->wake();
 }
 
+void Recorder::ask_profile(std::uint64_t argument) {
+  profile_argument_.store(argument, std::memory_order_relaxed);
+  must_ask_profile_.store(true, std::memory_order_release);
+}
+
 void Recorder::note(Event event) {
   if (!notes_.try_push(std::move(event))) HOTLAP_LOG_WARNING("more events than can be noted");
 }
@@ -178,6 +183,9 @@ void Recorder::tick(std::int64_t t_ns, std::int64_t late_ns) {
   tree_.set_root(root_pid);
   tree_.update(t_ns, *batch);
   rings_.poll(t_ns, *batch);
+  if (must_ask_profile_.exchange(false, std::memory_order_acquire)) {
+    rings_.ask_profile(profile_argument_.load(std::memory_order_relaxed), t_ns, *batch);
+  }
   steps_.store(rings_.progress().steps, std::memory_order_relaxed);
   has_live_rank_.store(rings_.has_live_rank(), std::memory_order_relaxed);
   if (!slow_lanes_.empty()) share_processes();

@@ -60,6 +60,8 @@ class Recorder {
   // Thread-safe.
   void set_interval(std::int64_t interval_ns);
   std::int64_t interval_ns() const { return interval_ns_.load(std::memory_order_relaxed); }
+  // Asks the job's processes to look into their steps (record/profile_plan.h), at the next tick; the last one counts.
+  void ask_profile(std::uint64_t argument);
   void set_root(std::int32_t pid) { root_pid_.store(pid, std::memory_order_relaxed); }
   void note(Event event);
   void count_loss(std::string_view counter, std::uint64_t count);
@@ -101,6 +103,8 @@ class Recorder {
   WriteLane write_lane_;
   std::atomic<std::int64_t> interval_ns_;
   std::atomic<std::int32_t> root_pid_;
+  std::atomic<std::uint64_t> profile_argument_{0};
+  std::atomic<bool> must_ask_profile_{false};
   std::atomic<std::int64_t> steps_{0};
   std::atomic<bool> has_live_rank_{false};
   std::string main_exit_;

@@ -275,8 +275,12 @@ void RecorderProcess::take_control() {
   std::string_view rest(buffer.data(), static_cast<std::size_t>(n));
   std::string_view line;
   while (next_line(rest, line)) {
-    if (next_word(line) != "interval") continue;
-    if (const auto interval_ns = parse_i64(next_word(line))) change_interval(*interval_ns);
+    const std::string_view word = next_word(line);
+    if (word == "interval") {
+      if (const auto interval_ns = parse_i64(next_word(line))) change_interval(*interval_ns);
+    } else if (word == "profile") {
+      if (const auto argument = parse_u64(next_word(line))) recorder_->ask_profile(*argument);
+    }
   }
 }
 

@@ -49,7 +49,7 @@ void note_ephemeral_home(RunPlan& plan) {
                               kind == FilesystemKind::kMemory ? "the machine's memory" : "this container"));
 }
 
-void plan_hook(RunPlan& plan, bool wants_hook) {
+void plan_hook(RunPlan& plan, bool wants_hook, const std::string& profile) {
   plan.delivery.run_id = plan.info.id;
   const bool is_off = EnvironmentView(environ).get("HOTLAP") == "0";
   if (!wants_hook || is_off || !plan.runtime) return;
@@ -62,6 +62,8 @@ void plan_hook(RunPlan& plan, bool wants_hook) {
   }
   plan.delivery.hook_folder = folder->native();
   plan.delivery.ring_folder = plan.runtime->rings().native();
+  plan.delivery.profile = profile;
+  if (!plan.home.empty()) plan.delivery.profile_folder = plan.home / "runs" / plan.info.id / kProfileFolder;
 }
 
 // Horovod's coordinator opens the file when it is initialised; the run's folder is there by then.
@@ -147,7 +149,7 @@ RunPlan plan_run(const RunOptions& options) {
   const bool could_record = plan.records;
   plan_runtime(plan, place);
   plan.records = plan.records && could_record;
-  plan_hook(plan, options.wants_hook);
+  plan_hook(plan, options.wants_hook, options.profile);
   plan.environment = job_environment(environ, plan.delivery);
   if (options.wants_horovod_timeline) plan_horovod(plan);
   return plan;

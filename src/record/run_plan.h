@@ -33,6 +33,7 @@ struct RunOptions {
   bool wants_hook = true;
   bool wants_horovod_timeline = false;  // HOROVOD_TIMELINE for the job: a file in the run's folder
   bool is_quiet = false;
+  std::string profile;                     // for the hook (record/profile_plan.h); empty: nothing was asked for
   std::vector<std::string> watcher_words;  // handed to the watcher as they are
 };
 

@@ -12,6 +12,9 @@
 
 namespace hotlap {
 
+// Below a run's folder: what hooks saw of some steps, a foreign file each, until it is imported; stacks.
+inline constexpr std::string_view kProfileFolder = "profile";
+
 class RunFolder {
  public:
   // Makes <home>/runs/<info.id> (0700) and its run.json (0600).

@@ -96,8 +96,8 @@ std::vector<std::string> seen_words(const FactTable& facts, const AnalysisDocume
 
 // Facts that answers show as they are.
 bool is_shown(const Fact& fact) {
-  constexpr std::array<std::string_view, 4> kKinds{"job.model", "job.settings", "compute.efficiency",
-                                                   "communication.summary"};
+  constexpr std::array<std::string_view, 5> kKinds{"job.model", "job.settings", "compute.efficiency",
+                                                   "communication.summary", "profile.summary"};
   return fact.kind.starts_with("device.") || std::ranges::find(kKinds, fact.kind) != kKinds.end();
 }
 
@@ -187,9 +187,11 @@ void set_inside(const FactTable& facts, AnalysisDocument& d) {
     const std::vector<const Fact*> all = facts.all(kind);
     for (std::size_t i = 0; i < all.size() && i < kInsideRowsMax; ++i) d.inside.push_back(*all[i]);
   }
-  d.is_trace = !d.inside.empty();
+  // Of a job that was recorded otherwise, and looked into for some of its steps, they are no measure of the whole.
+  d.is_trace = !d.inside.empty() && facts.find("profile.summary") == nullptr;
   if (facts.find("device.time") == nullptr) return;
   d.has_gpu = true;
+  if (!d.is_trace) return;
   double wall_ms = 0;
   double idle_ms = 0;
   for (const Fact* device : facts.all("device.time")) {

@@ -200,6 +200,23 @@ std::string hours_words(const AnalysisDocument& d) {
                 has_gpu ? "GPU" : "CPU");
 }
 
+// What looking into steps cost, or why it was not done.
+std::string profile_words(const Fact& fact) {
+  std::string text;
+  const auto windows = static_cast<std::int64_t>(fact.number("windows").value_or(0));
+  if (windows > 0) {
+    const auto steps = static_cast<std::int64_t>(fact.number("steps").value_or(0));
+    text = format("looked into {} step{} in {} window{}: the job stood still {} ms for it", steps,
+                  steps == 1 ? "" : "s", windows, windows == 1 ? "" : "s", figure(fact.number("pause_ms").value_or(0)));
+    if (const auto slower_ms = fact.number("slower_ms")) text += format(" and lost {} ms in them", figure(*slower_ms));
+    if (const auto cost_pct = fact.number("cost_pct")) text += format(" ({:.2f} % of its time)", *cost_pct);
+  }
+  if (const auto why = fact.text("refused")) {
+    text += format("{}asked to look into steps, but did not: {}", text.empty() ? "" : "; later ", *why);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string change_words(const PreviousRun& previous, double now_ms) {
@@ -258,6 +275,9 @@ std::vector<std::string> footer_lines(const AnalysisDocument& d) {
     if (d.self.hook_us_per_step)
       text += format(" (hook {} us per step, self-measured)", figure(*d.self.hook_us_per_step));
     add(text);
+  }
+  for (const Fact& fact : d.facts) {
+    if (fact.kind == "profile.summary") add(profile_words(fact));
   }
   if (!d.price && d.verdict == VerdictKind::kFinding) add(hours_words(d));
   if (d.remaining) {

@@ -76,7 +76,7 @@ def test_the_job_sees_what_it_would_see_without_us(home):
     without = probe(script, home.environment, before)
     with_us = probe(home.words(*script, flags=["--quiet"]), home.environment, before)
     added = {k: v for k, v in with_us["environment"].items() if without["environment"].get(k) != v}
-    assert set(added) <= {"HOTLAP_RUN_ID", "HOTLAP_RING_DIR", "HOTLAP_HOOK_PATH", "PYTHONPATH"}
+    assert set(added) <= {"HOTLAP_RUN_ID", "HOTLAP_RING_DIR", "HOTLAP_HOOK_PATH", "HOTLAP_PROFILE_DIR", "PYTHONPATH"}
     assert set(without["environment"]) <= set(with_us["environment"])
     del without["environment"], with_us["environment"]
     assert with_us == without

@@ -4,6 +4,7 @@
     hotlap.step()                    # the end of a training step, where neither optimizer nor loader shows it
     with hotlap.span("augment"): ... # a named stretch of time; also a decorator
     hotlap.count("loss", value)      # a figure over time
+    hotlap.profile()                 # look into the next steps: operators and kernels
     hotlap.attach()                  # in a notebook that imported torch before hotlap
 
 And reading what was recorded, from any Python that can start the program `hotlap`:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:  # nothing is imported for it at run time
     Function = TypeVar("Function", bound=Callable[..., Any])
 
 __version__ = "0.1.0"
-__all__ = ["attach", "count", "open", "recorded", "span", "step"]
+__all__ = ["attach", "count", "open", "profile", "recorded", "span", "step"]
 
 _parts: Any = None  # (recorder, core) once asked for; False: not recorded
 
@@ -132,6 +133,21 @@ class span:  # noqa: N801  used like a function
                 return function(*args, **kwargs)
 
         return wrapped  # type: ignore[return-value]
+
+
+def profile(steps: int = 3) -> bool:
+    """Has the next steps looked into by the framework's profiler, within the budget that the recording has for that.
+
+    False when it will not be done: not recorded, no framework whose profiler is known, or an earlier attempt failed.
+    """
+    found = _recorder()
+    if not found or found[0].off or found[1].profile is None:
+        return False
+    try:
+        return bool(found[1].profile.request(max(int(steps), 1)))
+    except Exception:
+        found[0].failed()
+        return False
 
 
 def attach() -> bool:

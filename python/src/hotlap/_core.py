@@ -63,6 +63,9 @@ class Core:
         self.at_fork = []       # and for the child of a fork
         self.sampler = None     # the device adapter, while it wants something of the wrappers (_torch/device.py)
         self.keras = None
+        self.profile = None     # looks into steps when asked to (_profile.py)
+        self.looking = None     # the same, while something of that is wanted
+        self.functions = None   # counts stacks when asked to (_functions.py)
         self.handlers = [self.waited, self.exhausted, self.forward, self.backward, self.optimizer, self.program_step,
                          self.fetched, self.other_span, self.count, self.iterator, self.taken_over, self.call]
         recorder.obey = self.obey
@@ -145,6 +148,10 @@ class Core:
             return True
         return False
 
+    def is_here(self):
+        """Whether this is the training thread."""
+        return get_ident() == self.thread
+
     @staticmethod
     def alive(ident):
         threading = sys.modules.get("threading")
@@ -204,6 +211,8 @@ class Core:
                 self.forget_forward()
             if here:
                 self.rest.turn()
+                if self.looking is not None:
+                    self.looking.boundary()  # its time is told as a pause, not as our share of the step
         except Exception:
             self.recorder.failed()
         finally:
@@ -655,6 +664,8 @@ class Core:
             late = self.shed & _wire.PART_EACH_STEP_FLUSH and (
                 self.resting or not self.shed & _wire.PART_EACH_DETAIL)
             self.gather_ns = GATHER_SHED_NS if late else GATHER_NS
+        if self.looking is not None and self.looking.is_eager():
+            self.gather_ns = 0
 
     def settle(self):
         """The first steps are over: roots are known, and so is the process group."""
@@ -674,11 +685,33 @@ class Core:
         elif code == _wire.COMMAND_SAY_AGAIN:
             self.recorder.say_again()
         elif code == _wire.COMMAND_PROFILE:
-            result = _wire.ANSWER_UNSUPPORTED
+            result = self.look_into(ring.words[_wire.COMMAND_ARGUMENT])
         elif code != _wire.COMMAND_PING:
             result = _wire.ANSWER_UNKNOWN
         ring.words[_wire.ANSWER_RESULT] = result
         ring.words[_wire.ANSWER_WORD] = word
+
+    def look_into(self, argument):
+        """A command to look into steps; which answer it gets."""
+        from hotlap import _plan
+
+        mode, _, _, hz = _plan.unpack(argument)
+        if mode == _plan.FUNCTIONS or (mode == _plan.OFF and self.functions is not None):
+            self.count_stacks(min(hz, _plan.HZ_MAX), False)
+            if mode == _plan.FUNCTIONS or self.profile is None:
+                return _wire.ANSWER_DONE
+        if self.profile is None:
+            return _wire.ANSWER_UNSUPPORTED
+        return _wire.ANSWER_DONE if self.profile.command(argument) else _wire.ANSWER_FAILED
+
+    def count_stacks(self, hz, on_outlier):
+        if self.functions is None:
+            from hotlap import _functions
+
+            self.functions = _functions.Watch(self.recorder, self)
+            self.at_fork.append(self.functions.reset)
+            self.at_end.append(self.functions.close)
+        self.functions.begin(hz, on_outlier)
 
     # ---- the rest ----
 

@@ -26,7 +26,17 @@ def parts():
         recorder.info("python", {"version": platform.python_version(), "implementation": sys.implementation.name,
                                  "flags": _flags()})
         recorder.info("launcher", _place.description())
+        if os.environ.get("HOTLAP_PROFILE") and os.environ.get("HOTLAP_PROFILE_DIR"):
+            _count_stacks(core)
     return _parts
+
+
+def _count_stacks(core):
+    from hotlap import _plan
+
+    plan, place = _plan.parse(os.environ["HOTLAP_PROFILE"]), _place.place()
+    if (plan.functions_hz or plan.on_outlier) and plan.is_for(place[1]) and place[0] != _wire.ROLE_LOADER:
+        core.count_stacks(plan.functions_hz, plan.on_outlier)
 
 
 def _flags():

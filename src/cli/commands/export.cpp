@@ -23,12 +23,13 @@ namespace fs = std::filesystem;
 constexpr std::string_view kCopy = "hotlap";
 
 constexpr std::array kFlags{
-    FlagSpec{.name = "-f,--format",
-             .type = FlagType::kText,
-             .placeholder = "FORMAT",
-             .help = "chrome, csv, folded, ipynb, json, md, npz, openmetrics, tensorboard or hotlap; default: what the "
-                     "ending of the "
-                     "output's name says"},
+    FlagSpec{
+        .name = "-f,--format",
+        .type = FlagType::kText,
+        .placeholder = "FORMAT",
+        .help =
+            "chrome, csv, folded, ipynb, json, md, npz, openmetrics, stacks, tensorboard or hotlap; default: what the "
+            "ending of the output's name says"},
     FlagSpec{
         .name = "-o,--output",
         .type = FlagType::kText,
@@ -120,8 +121,8 @@ extern constinit const CommandSpec command_export{
     .summary = "Write a run in another form, or a copy of it that can be taken elsewhere.",
     .example = "hotlap export last -o run.csv",
     .help =
-        "csv, npz, openmetrics and tensorboard have every sample, chrome spans and series for Perfetto, folded is for "
-        "flame graphs, "
+        "csv, npz, openmetrics and tensorboard have every sample, chrome spans and series for Perfetto, folded and "
+        "stacks are for flame graphs, "
         "json, md and ipynb are the answer, hotlap is a copy: of a run that is still going on, too, as of now. A copy "
         "is "
         "read by its path: hotlap show ./copy.hotlap. What is in each: docs/reference/export.md.",

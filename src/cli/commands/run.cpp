@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "record/profile_plan.h"
 #include "record/supervisor.h"
 
 namespace hotlap {
@@ -35,6 +36,11 @@ constexpr std::array kFlags{
              .type = FlagType::kText,
              .placeholder = "CMD",
              .help = "run CMD (by /bin/sh) after the job, as a phase of its own"},
+    FlagSpec{.name = "--profile",
+             .type = FlagType::kText,
+             .placeholder = "WHEN",
+             .help = "look into some steps with the framework's profiler: steps=10:3, every=10min,steps=2, on-outlier, "
+                     "functions=20hz or off (docs/reference/profile.md); default: only when asked by hotlap set"},
     FlagSpec{.name = "--run-id", .type = FlagType::kText, .placeholder = "ID", .help = "noted with the run"},
     kConfigFlag,
     FlagSpec{.name = "--horovod-timeline",
@@ -53,6 +59,10 @@ Result<int> run(const Args& args, Streams&) {
   if (const auto file = args.text("--config")) {
     std::error_code unknown;
     options.watcher_words = {"--config", std::filesystem::absolute(*file, unknown).string()};
+  }
+  if (const auto when = args.text("--profile")) {
+    HOTLAP_TRY_ASSIGN(const ProfilePlan plan, parse_profile_plan(*when, false));
+    options.profile = profile_text(plan);
   }
   options.run_id = args.text("--run-id");
   options.steps_total = args.integer("--steps");

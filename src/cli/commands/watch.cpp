@@ -1,5 +1,6 @@
 // The watcher as a process of its own, started by `hotlap run`: follows the recording, says the verdict when it is due
-// and when it changes, and keeps verdict.txt and verdict.json fresh. It reads only, and may be killed at any time.
+// and when it changes, and keeps verdict.txt and verdict.json fresh. What the hooks saw of some steps it
+// imports; else it reads only, and may be killed at any time.
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/profile_import.h"
 #include "cli/shown.h"
 #include "report/registry.h"
 #include "store/run_folder.h"
@@ -57,7 +59,7 @@ void write_page(const RunFolder& folder, const AnalysisDocument& document) {
 class LiveWatch {
  public:
   LiveWatch(LiveAnalysis analysis, RunFolder folder, Streams& streams)
-      : analysis_(std::move(analysis)), folder_(std::move(folder)), streams_(streams) {}
+      : analysis_(std::move(analysis)), folder_(std::move(folder)), windows_(folder_), streams_(streams) {}
 
   // Until the one who started us is gone; it kills us at the job's end.
   void follow() {
@@ -67,6 +69,7 @@ class LiveWatch {
       look_ns += kLookEveryNs;
       system_clock().sleep_until(look_ns, -1);
       look_ns = std::max(look_ns, system_clock().mono_ns() - kLookEveryNs);  // a slept machine does not catch up
+      windows_.take_new();
       if (analysis_.refresh().ok()) look(system_clock().mono_ns() - start_ns);
     }
   }
@@ -99,6 +102,7 @@ class LiveWatch {
 
   LiveAnalysis analysis_;
   RunFolder folder_;
+  ProfileImport windows_;
   Streams& streams_;
   std::string said_;  // identity of the verdict that was said last; empty: none yet
   std::string seen_;
@@ -130,7 +134,10 @@ Result<int> run(const Args& args, Streams& streams) {
   // It was right when the run began; what has become of it since does not take the verdict away.
   const Result<Config> config = config_of(args);
   const RuleSettings settings = config.ok() ? rule_settings(*config) : RuleSettings();
-  if (args.has("--final")) return say_final(folder, settings, streams);
+  if (args.has("--final")) {
+    ProfileImport(folder).take_new();
+    return say_final(folder, settings, streams);
+  }
   // A recording that is just being made cannot be opened yet; the verdict at the end says why when it never can.
   for (const pid_t parent = ::getppid(); ::getppid() == parent;) {
     Result<LiveAnalysis> analysis = LiveAnalysis::open(folder, settings);

@@ -32,10 +32,12 @@ constexpr std::array kColumns{
     ColumnDesc{"tokens", ColumnType::kInteger, "NULL: not known"},
     ColumnDesc{"inferred", ColumnType::kInteger, "1: cut by the loader's cadence, not by a marker"},
     ColumnDesc{"hooked", ColumnType::kInteger, "0: not its turn to be looked into"},
+    ColumnDesc{"profiled", ColumnType::kInteger,
+               "1: slower by the framework's profiler or a pause for it; no statistics are made of it"},
     ColumnDesc{"node", ColumnType::kText, "", ColumnFilter::kEquals},
     ColumnDesc{"recording", ColumnType::kInteger, "number of the recording, from 1"},
 };
-constexpr std::size_t kNodeColumn = 22;
+constexpr std::size_t kNodeColumn = 23;
 constexpr std::size_t kStepsMax = 1'000'000;  // of one recording, in memory
 
 double ms(std::int64_t ns) { return static_cast<double>(ns) / static_cast<double>(kNsPerMs); }
@@ -102,6 +104,7 @@ class Rows final : public RowSource {
     cells_.push_back(known(step.tokens));
     cells_.emplace_back(std::int64_t{step.is_inferred});
     cells_.emplace_back(std::int64_t{step.is_hooked});
+    cells_.emplace_back(std::int64_t{step.is_profiled});
     cells_.emplace_back(std::string_view(recording_->node));
     cells_.emplace_back(recording_->number);
   }

@@ -9,7 +9,7 @@ import types
 
 from hotlap import _hook
 
-AREAS = ("device", "loader", "module", "optimizer", "checkpoint", "distributed")
+AREAS = ("device", "loader", "module", "optimizer", "checkpoint", "distributed", "profile")
 _attached = []
 
 
