@@ -121,7 +121,7 @@ def test_a_budget_of_nothing_allows_nothing(tmp_path, plan, why):
 
 
 @pytest.mark.parametrize("harm", [
-    "torch.autograd.profiler.profile.__enter__ = lambda self: 1 / 0",
+    "torch.autograd.profiler.profile._start_trace = lambda self: 1 / 0",
     "torch.autograd.profiler.profile.__exit__ = lambda self, *_: 1 / 0",
     "import hotlap._torch.window as o; o.Window.mark = lambda *_: 1 / 0",
     "import hotlap._torch.window as o; o.write_events = lambda *_: 1 / 0",

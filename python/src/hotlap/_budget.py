@@ -93,6 +93,10 @@ class Budget:
             return "the disk of the run's folder is nearly full"
         return None
 
+    def may_write(self, gathered_bytes):
+        """Whether a trace may be written: as text it is at most half of what it is in memory."""
+        return self.disk_bytes + gathered_bytes // 2 <= self.plan.disk_mb << 20
+
     def steps(self, wanted, t):
         """How many of `wanted` steps it allows, by what is known; each estimate is doubled."""
         most = wanted

@@ -152,7 +152,8 @@ class Profile:
                     self.give_up("it took more memory than its budget within a step")
                 return
             end = core.recorder.ring.signed[_wire.LIVE_STEP_END] if core.recorder.ring is not None else now()
-            took, steps = end - self.last_end, index - 1 - self.last_step
+            # What an evaluation took is no part of the steps around it.
+            took, steps = end - max(self.last_end, core.eval_last), index - 1 - self.last_step
             is_first = self.last_step < 0
             self.last_step, self.last_end = index - 1, end
             if self.state != IDLE:
@@ -221,11 +222,14 @@ class Profile:
         window.end()
         ended_ns = now()
         self.window, self.state = None, IDLE
+        memory = max(_budget.resident() - self.memory, 0)
+        if not self.budget.may_write(memory):
+            self.give_up("its trace would be larger than the disk budget")
+            return
         path = "%s/%d-%d-%d.json" % (self.folder(), os.getpid(), _start.start_ticks(), self.windows + 1)
         size = window.export(path)
         written_ns = now()
         took = t - self.begun_ns
-        memory = max(_budget.resident() - self.memory, 0)
         longer = took - count * self.typical.ns() if self.typical.count else 0
         self.budget.learn(self.begin_cost_ns, count, longer, written_ns - t, memory, size)
         self.budget.spent_ns += self.begin_cost_ns + max(longer, 0) + written_ns - t

@@ -13,11 +13,52 @@ from hotlap import _place
 EVENTS_MAX = 500_000  # written by us: a build without Kineto
 
 
+class Quiet:
+    """Kineto says on standard error what it does, and that is the job's. The level below which it is silent is a variable
+    of its library. Where that is not found its lines are seen.
+    """
+
+    LEVEL = "_ZN9libkineto6Logger14severityLevel_E"
+    SILENT = 99
+
+    def __init__(self, torch):
+        self.torch, self.level, self.before = torch, None, None
+        self.looked = False
+
+    def look(self):
+        self.looked = True
+        try:
+            import ctypes
+
+            path = os.path.join(os.path.dirname(self.torch.__file__), "lib", "libtorch_cpu.so")
+            library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+            self.level = ctypes.c_int.in_dll(library, self.LEVEL)
+        except (ImportError, OSError, ValueError):
+            pass
+
+    def is_set(self):
+        """Whether Kineto has begun and given the level its value."""
+        if not self.looked:
+            self.look()
+        return self.level is not None and self.level.value != 0
+
+    def begin(self):
+        if not self.looked:
+            self.look()
+        if self.level is not None and self.before is None:
+            self.before, self.level.value = self.level.value, self.SILENT
+
+    def end(self):
+        if self.before is not None:
+            self.level.value, self.before = self.before, None
+
+
 class OwnUse:
     """Whether the program profiles itself: torch.profiler, torch.autograd.profiler, emit_nvtx, a schedule that waits."""
 
     def __init__(self, torch):
         self.torch = torch
+        self.quiet = Quiet(torch)
         self.entered = 0       # torch.profiler.profile objects between start() and stop()
         self.prepared = False
         self.ours = False      # inside calls of ours
@@ -88,10 +129,9 @@ class Window:
     """One stretch of steps with the profiler on. Any method may raise; abandon() then leaves the thread without it."""
 
     def __init__(self, torch, use, shapes):
-        self.torch, self.use = torch, use
+        self.torch, self.use, self.quiet = torch, use, use.quiet
         self.marker = None
         self.profiler = self.make(shapes)
-        self.resident = 0
 
     def make(self, shapes):
         profile = self.torch.autograd.profiler.profile
@@ -115,19 +155,21 @@ class Window:
 
     def begin(self):
         self.use.ours = True
-        # Kineto says on stderr what it does, which is the job's. It looks once, when it is used first.
-        silences = "KINETO_LOG_LEVEL" not in os.environ
-        if silences:
-            os.environ["KINETO_LOG_LEVEL"] = "99"
         try:
-            self.profiler.__enter__()
+            if hasattr(self.profiler, "_prepare_trace"):
+                if self.quiet.is_set():
+                    self.quiet.begin()
+                self.profiler._prepare_trace()  # the first one sets Kineto's level
+                self.quiet.begin()
+                self.profiler._start_trace()
+            else:
+                self.profiler.__enter__()
             rank = _place.from_framework()
             if rank is not None and self.torch.autograd.kineto_available():
                 self.torch.autograd._add_metadata_json("distributedInfo", json.dumps(distributed(rank)))
         finally:
             self.use.ours = False
-            if silences:
-                os.environ.pop("KINETO_LOG_LEVEL", None)
+            self.quiet.end()
 
     def mark(self, step):
         """A step begins; None: the last one has ended."""
@@ -140,15 +182,18 @@ class Window:
 
     def end(self):
         self.use.ours = True
+        self.quiet.begin()
         try:
             self.profiler.__exit__(None, None, None)
         finally:
             self.use.ours = False
+            self.quiet.end()
 
     def abandon(self):
         """Whatever state it is in: off, nothing kept. Never raises."""
         self.marker = None
         self.use.ours = True
+        self.quiet.begin()
         try:
             if self.torch.autograd._profiler_enabled():
                 self.torch.autograd._disable_profiler()
@@ -156,12 +201,14 @@ class Window:
             pass
         finally:
             self.use.ours = False
+            self.quiet.end()
             self.profiler = None
 
     def export(self, path):
         """Writes the trace; the file is there whole or not at all. Returns its bytes."""
         results = self.profiler.kineto_results
         making = path + ".part"
+        self.quiet.begin()
         try:
             if hasattr(results, "save") and self.torch.autograd.kineto_available():
                 results.save(making)
@@ -176,6 +223,8 @@ class Window:
             except OSError:
                 pass
             raise
+        finally:
+            self.quiet.end()
         return size
 
 
