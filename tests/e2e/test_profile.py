@@ -9,6 +9,7 @@ import time
 import pytest
 
 HOTLAP = os.environ["HOTLAP"]
+OPERATORS = "SELECT name, count(*) FROM span WHERE kind = 'operator' GROUP BY name"
 JOB = """
 import sys, time, torch
 from torch import nn
@@ -61,7 +62,7 @@ def looked(place):
 
 
 def test_operators_of_the_window_are_in_the_run(place, looked):
-    names = dict(rows(place, "looked", "SELECT name, count(*) FROM operator GROUP BY name"))
+    names = dict(rows(place, "looked", OPERATORS))
     assert names["aten::linear"] == 6, names
     document = json.loads(hotlap(place, "analyze", "looked", "--json").stdout)
     (summary,) = document["facts"]["profile.summary"]
@@ -92,7 +93,7 @@ def test_a_live_run_is_asked(place):
         assert running.wait(120) == 0
     shown = hotlap(place, "show", "live").stdout
     assert "profile: main will do as asked" in shown
-    assert dict(rows(place, "live", "SELECT name, count(*) FROM operator GROUP BY name"))["aten::linear"] == 4
+    assert dict(rows(place, "live", OPERATORS))["aten::linear"] == 4
     assert hotlap(place, "set", "live", "--profile", "now").returncode != 0
 
 
@@ -107,7 +108,8 @@ def test_stacks_are_counted_by_phase(place):
     assert re.search(r"(?m)^main;training;MainThread;.*slow_function \(job\.py:\d+\) \d+$", folded)
 
 
-@pytest.mark.parametrize("words", [["run", "--profile", "step=3", "--", "true"], ["run", "--profile", "now", "--", "true"],
+@pytest.mark.parametrize("words", [["run", "--profile", "step=3", "--", "true"],
+                                   ["run", "--profile", "now", "--", "true"],
                                    ["set", "last", "--profile", "steps=1:2"]])
 def test_wrong_use_is_told_before_anything_starts(place, words):
     done = hotlap(place, *words)

@@ -1,4 +1,4 @@
-"""Windows of the profiler with Kineto, in current PyTorch: what is in the file, silence, and no compilation for them."""
+"""Windows of the profiler with Kineto, in current PyTorch: what is in the file, silence, nothing compiled for them."""
 import json
 
 from framework_harness import run, steps, w

@@ -6,6 +6,7 @@ import time
 import harness  # noqa: F401  puts the package on the path
 import pytest
 from harness import Program, w
+
 from hotlap import _functions
 
 

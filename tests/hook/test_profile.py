@@ -179,6 +179,17 @@ def test_the_job_ends_within_a_window(tmp_path):
     assert told(ring)["profile.window.1"]["steps"] == 2
 
 
+def test_a_program_that_ends_before_says_so_once(tmp_path):
+    ring_of = run(tmp_path, """
+        model = net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x, y in DataLoader(data(), batch_size=4, num_workers=2):
+            say(update(model, optimizer, x, y))
+        """, "steps=100:3")
+    assert [told(ring) for ring in ring_of.rings if told(ring)] == [
+        {"profile.refused": {"why": "the program ended before", "step": 16}}]
+
+
 def test_an_outlier_is_looked_into(tmp_path):
     ring = run(tmp_path, "import time\n" + LOOP.replace("say(", "i == 60 and time.sleep(0.3); say("),
                "on_outlier=1,count=2", arguments=["100"]).main()

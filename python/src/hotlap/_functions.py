@@ -1,8 +1,8 @@
-"""Where Python is: stacks counted by a thread, opt-in (`--profile functions=20hz`), and those of a step that hangs or is
-far longer than others (`--profile on-outlier`).
+"""Where Python is: stacks counted by a thread, opt-in (`--profile functions=20hz`), and those of a step that hangs or
+is far longer than others (`--profile on-outlier`).
 
-The thread looks at all threads' frames (sys._current_frames) and counts each stack under the phase of the job. It holds
-the interpreter while it looks, so it measures its own time and looks less often when that is more than SHARE_MAX.
+The thread looks at all threads' frames (sys._current_frames) and counts each stack under the phase of the job. It
+holds the interpreter while it looks, so it measures its own time and looks less often when that is more than SHARE_MAX.
 Counts go to a file of the run's folder, whole, now and then and at the end.
 """
 import os

@@ -116,12 +116,16 @@ class Profile:
         self.arm()
         return not self.over
 
+    def is_meant(self):
+        """Whether the plan is for this rank."""
+        return self.plan.is_for(self.recorder.place[1] if self.recorder.place else -1)
+
     def due(self, index, t, is_outlier):
         """Steps to be looked into from now on; 0: none."""
         plan = self.plan
         if self.asked:
             return self.asked
-        if not plan.is_for(self.recorder.place[1] if self.recorder.place else -1):
+        if not self.is_meant():
             return 0
         # The step before is the one that is measured.
         if plan.start is not None and index >= plan.start - (not self.budget.is_known):
@@ -320,7 +324,8 @@ class Profile:
     def close(self):
         """The program ends in order."""
         if self.state == IDLE:
-            if (self.asked or self.plan.start is not None) and not self.refusals:
+            wanted = self.asked or (self.plan.start is not None and self.is_meant())
+            if wanted and self.core.index and not self.refusals:
                 self.refuse("the program ended before", now())
         elif self.core.is_here() and self.state == WINDOW and self.core.index > self.first:
             try:

@@ -11,11 +11,12 @@ import os
 from hotlap import _place
 
 EVENTS_MAX = 500_000  # written by us: a build without Kineto
+EVENT = ',\n{"ph": "X", "cat": "%s", "name": %s, "pid": %d, "tid": %d, "ts": %d, "dur": %d, "args": {%s}}'
 
 
 class Quiet:
-    """Kineto says on standard error what it does, and that is the job's. The level below which it is silent is a variable
-    of its library. Where that is not found its lines are seen.
+    """Kineto says on standard error what it does, and that is the job's. The level below which it is silent is a
+    variable of its library. Where that is not found its lines are seen.
     """
 
     LEVEL = "_ZN9libkineto6Logger14severityLevel_E"
@@ -54,7 +55,8 @@ class Quiet:
 
 
 class OwnUse:
-    """Whether the program profiles itself: torch.profiler, torch.autograd.profiler, emit_nvtx, a schedule that waits."""
+    """Whether the program profiles itself: torch.profiler, torch.autograd.profiler, emit_nvtx, a schedule that
+    waits."""
 
     def __init__(self, torch):
         self.torch = torch
@@ -252,8 +254,8 @@ def write_events(results, path, rank):
                                                                               event.fwd_thread_id())
             if shapes:
                 arguments += ', "Input Dims": %s' % quote(shapes)
-            file.write(',\n{"ph": "X", "cat": "%s", "name": %s, "pid": %d, "tid": %d, "ts": %d, "dur": %d, "args": {%s}}'
-                       % ("user_annotation" if scope == 7 else "cpu_op", quote(name), pid, event.start_thread_id(),
-                          event.start_us(), event.duration_us(), arguments))
+            file.write(EVENT % (
+                "user_annotation" if scope == 7 else "cpu_op", quote(name), pid, event.start_thread_id(),
+                event.start_us(), event.duration_us(), arguments))
         file.write("\n]}\n")
     return len(events)
