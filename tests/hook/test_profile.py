@@ -124,7 +124,7 @@ def test_a_budget_of_nothing_allows_nothing(tmp_path, plan, why):
     "torch.autograd.profiler.profile._start_trace = lambda self: 1 / 0",
     "torch.autograd.profiler.profile.__exit__ = lambda self, *_: 1 / 0",
     "import hotlap._torch.window as o; o.Window.mark = lambda *_: 1 / 0",
-    "import hotlap._torch.window as o; o.write_events = lambda *_: 1 / 0",
+    "import hotlap._torch.window as o; o.Window.export = lambda *_: 1 / 0",
     "import os; os.chmod(os.environ['HOTLAP_PROFILE_DIR'], 0o777)"])
 def test_what_fails_ends_it_and_not_the_job(tmp_path, harm):
     (tmp_path / "windows").mkdir(mode=0o700)
