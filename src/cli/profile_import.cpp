@@ -40,6 +40,7 @@ void ProfileImport::take(const fs::path& trace, const fs::path& target) {
   // Made beside the trace: readers of the run see it when it is whole.
   const fs::path making = fs::path(trace).replace_extension(".making");
   std::error_code ignored;
+  if (!is_final_ && fs::exists(making, ignored)) return;
   const auto refuse = [&](const Error& error) {
     HOTLAP_LOG_WARNING("{}: not imported: {}", trace.native(), error.message);
     refused_.insert(trace.filename().native());

@@ -11,7 +11,9 @@ namespace hotlap {
 // Confined to one thread.
 class ProfileImport {
  public:
-  explicit ProfileImport(const RunFolder& folder) : folder_(folder) {}
+  // While the job runs, a trace whose import has been broken off before (it may have taken too much memory) is left to
+  // the one at the end.
+  ProfileImport(const RunFolder& folder, bool is_final) : folder_(folder), is_final_(is_final) {}
 
   // Imports what has come since. A file that cannot be imported stays where it is, and the run's other files count.
   void take_new();
@@ -20,6 +22,7 @@ class ProfileImport {
   void take(const std::filesystem::path& trace, const std::filesystem::path& target);
 
   const RunFolder& folder_;
+  bool is_final_;
   std::set<std::string> refused_;  // by file name: not tried again
 };
 

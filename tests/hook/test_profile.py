@@ -124,8 +124,7 @@ def test_a_budget_of_nothing_allows_nothing(tmp_path, plan, why):
     "torch.autograd.profiler.profile._start_trace = lambda self: 1 / 0",
     "torch.autograd.profiler.profile.__exit__ = lambda self, *_: 1 / 0",
     "import hotlap._torch.window as o; o.Window.mark = lambda *_: 1 / 0",
-    "import hotlap._torch.window as o; o.Window.export = lambda *_: 1 / 0",
-    "import os; os.chmod(os.environ['HOTLAP_PROFILE_DIR'], 0o777)"])
+    "import hotlap._torch.window as o; o.Window.export = lambda *_: 1 / 0"])
 def test_what_fails_ends_it_and_not_the_job(tmp_path, harm):
     (tmp_path / "windows").mkdir(mode=0o700)
     program = Program(tmp_path / "job", harm + "\n" + LOOP)
@@ -137,6 +136,17 @@ def test_what_fails_ends_it_and_not_the_job(tmp_path, harm):
     (ring,) = collect(rings)[0]
     assert len(steps(ring)) == 40 and ring.errors == 1
     assert "failed" in told(ring)["profile.refused"]["why"] and not traces(tmp_path)
+
+
+@pytest.mark.parametrize("harm, why", [
+    ("import os; os.chmod(os.environ['HOTLAP_PROFILE_DIR'], 0o777)", "others may enter it"),
+    ("import os; os.rename(os.environ['HOTLAP_PROFILE_DIR'], os.environ['HOTLAP_PROFILE_DIR'] + '2'); "
+     "os.environ['HOTLAP_PROFILE_DIR'] += '/profile'", "No such file or directory")])
+def test_without_a_folder_of_its_own_nothing_is_begun(tmp_path, harm, why):
+    (tmp_path / "windows").mkdir(mode=0o700)
+    ring = run(tmp_path, harm + "\n" + LOOP, "steps=10:3,functions_hz=50").main()
+    assert why in told(ring)["profile.refused"]["why"]
+    assert not ring.spans(w.PROFILE_PAUSE) and not traces(tmp_path)
 
 
 def test_a_fork_in_the_middle_ends_the_window(tmp_path):

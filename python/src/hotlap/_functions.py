@@ -200,8 +200,7 @@ class Watch:
         if self.stacks.samples == self.written_samples:
             return
         try:
-            folder = os.environ["HOTLAP_PROFILE_DIR"]
-            os.makedirs(folder, 0o700, exist_ok=True)
+            folder = _start.profile_folder()
             if _start.ring_folder_fault(folder) is not None:
                 return
             with self.lock:

@@ -178,7 +178,10 @@ class Profile:
         wanted = self.due(index, t, is_outlier)
         if not wanted or t < self.retry_ns:
             return
-        why = self.own_use.active() or _others.active() or self.budget.refusal(self.folder(), usual, t)
+        try:
+            why = self.own_use.active() or _others.active() or self.budget.refusal(self.folder(), usual, t)
+        except OSError as error:
+            why = "there is no folder for it: %s" % (error.strerror or error)
         if why is None and self.own_use.busy():
             return  # for now
         if why is None and self.budget.is_known and not self.budget.steps(wanted, t):
@@ -337,9 +340,8 @@ class Profile:
 
     def folder(self):
         """Where traces go: in the run's folder, 0700. Raises OSError."""
-        folder = os.environ["HOTLAP_PROFILE_DIR"]
-        os.makedirs(folder, 0o700, exist_ok=True)
+        folder = _start.profile_folder()
         fault = _start.ring_folder_fault(folder)
         if fault is not None:
-            raise OSError("%s: %s" % (folder, fault))
+            raise OSError(fault)
         return folder

@@ -59,6 +59,16 @@ def ring_folder_fault(folder: str) -> "Optional[str]":
     return None
 
 
+def profile_folder() -> str:
+    """Where what is seen of some steps goes: in the run's folder, which is the recorder's to make. Raises OSError."""
+    folder = os.environ.get("HOTLAP_PROFILE_DIR", "")
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        pass
+    return folder
+
+
 def say_off(code: str, detail: object) -> None:
     """Leaves `<pid>-<start>.off` with the reason for the recorder; silent when even that fails."""
     try:

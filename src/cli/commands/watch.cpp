@@ -59,7 +59,7 @@ void write_page(const RunFolder& folder, const AnalysisDocument& document) {
 class LiveWatch {
  public:
   LiveWatch(LiveAnalysis analysis, RunFolder folder, Streams& streams)
-      : analysis_(std::move(analysis)), folder_(std::move(folder)), windows_(folder_), streams_(streams) {}
+      : analysis_(std::move(analysis)), folder_(std::move(folder)), windows_(folder_, false), streams_(streams) {}
 
   // Until the one who started us is gone; it kills us at the job's end.
   void follow() {
@@ -135,7 +135,7 @@ Result<int> run(const Args& args, Streams& streams) {
   const Result<Config> config = config_of(args);
   const RuleSettings settings = config.ok() ? rule_settings(*config) : RuleSettings();
   if (args.has("--final")) {
-    ProfileImport(folder).take_new();
+    ProfileImport(folder, true).take_new();
     return say_final(folder, settings, streams);
   }
   // A recording that is just being made cannot be opened yet; the verdict at the end says why when it never can.
