@@ -62,9 +62,9 @@ RecordingAnalysis::RecordingAnalysis(RecordingReader& reader, const RunInfo& run
   }
 }
 
-bool RecordingAnalysis::counts(std::size_t analyzer) const {
+bool RecordingAnalysis::looks_inside(std::size_t analyzer) const {
   constexpr std::uint64_t kInside = bit_of(SpanKind::kOperator) | bit_of(SpanKind::kKernel);
-  return !is_window() || (kinds_wanted_[analyzer] & kInside) != 0;
+  return (kinds_wanted_[analyzer] & kInside) != 0;
 }
 
 Result<void> RecordingAnalysis::advance() {
@@ -175,7 +175,7 @@ void RecordingAnalysis::give_spans(std::span<const Span> spans) {
   std::uint64_t kinds = 0;
   for (const Span& span : spans) kinds |= bit_of(span.kind);
   for (std::size_t i = 0; i < specs_.size(); ++i) {
-    if ((kinds & kinds_wanted_[i]) == 0 || !counts(i)) continue;
+    if ((kinds & kinds_wanted_[i]) == 0 || (is_window() && !looks_inside(i))) continue;
     wanted_spans_.clear();
     for (const Span& span : spans) {
       if ((bit_of(span.kind) & kinds_wanted_[i]) != 0) wanted_spans_.push_back(span);
@@ -187,8 +187,10 @@ void RecordingAnalysis::give_spans(std::span<const Span> spans) {
 // Steps under a profiler of ours are slower, by us: no statistics are made of them.
 void RecordingAnalysis::give_steps() {
   for (const Step& step : steps_) {
-    if (step.is_profiled || is_window()) continue;
-    for (const auto& analyzer : analyzers_) analyzer->on_step(step);
+    if (step.is_profiled) continue;
+    for (std::size_t i = 0; i < analyzers_.size(); ++i) {
+      if (!is_window() || looks_inside(i)) analyzers_[i]->on_step(step);
+    }
   }
   steps_.clear();
 }
@@ -230,6 +232,7 @@ void RunAnalysis::finish() {
 FactTable RunAnalysis::facts() const {
   FactTable facts;
   if (recordings_.empty()) return facts;
+  const bool has_windows = std::ranges::any_of(recordings_, [](const auto& one) { return one.second->is_window(); });
   for (std::size_t i = 0; i < specs_.size(); ++i) {
     if (recordings_.size() == 1) {
       recordings_.front().second->analyzers()[i]->snapshot(facts);
@@ -237,7 +240,9 @@ FactTable RunAnalysis::facts() const {
     }
     const std::unique_ptr<Analyzer> merged = specs_[i]->open(recordings_.front().second->description());
     for (const auto& [reader, analysis] : recordings_) {
-      if (analysis->counts(i)) merged->merge(*analysis->analyzers()[i]);
+      const bool counts =
+          analysis->is_window() ? analysis->looks_inside(i) : !has_windows || !analysis->looks_inside(i);
+      if (counts) merged->merge(*analysis->analyzers()[i]);
     }
     merged->snapshot(facts);
   }

@@ -40,9 +40,9 @@ class RecordingAnalysis {
   const RunDescription& description() const { return description_; }
   const std::vector<ProcessInfo>& processes() const { return processes_; }
   std::vector<Loss> losses() const;
-  // Whether what this analyzer says of this recording counts: of a window of the profiler only what lies inside steps,
-  // the rest is recorded elsewhere.
-  bool counts(std::size_t analyzer) const;
+  // Whether this analyzer looks at operators or kernels: of a window of the profiler nothing else counts, since it is
+  // recorded elsewhere, and where there are windows nothing else than they says what is inside steps.
+  bool looks_inside(std::size_t analyzer) const;
   bool is_window() const { return is_profile_window(info_); }
   std::optional<std::int64_t> last_ns() const { return last_ns_; }  // of what was read
 
