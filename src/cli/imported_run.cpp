@@ -24,6 +24,7 @@
 #include "record/identity.h"
 #include "store/home.h"
 #include "store/import_writer.h"
+#include "store/joined_reader.h"
 #include "store/recording_reader.h"
 
 namespace hotlap {
@@ -102,6 +103,13 @@ class ProgressLine {
   std::int64_t begin_ns_;
   std::int64_t last_ns_ = 0;
 };
+
+// As JoinedReader reads it.
+std::string clock_words(const ImportClock& clock) {
+  const std::string_view kind = clock.is_absolute ? "unix" : "relative";
+  if (clock.uncertainty_ns < 0) return std::string(kind);
+  return format("{} {}", kind, static_cast<double>(clock.uncertainty_ns) / static_cast<double>(kNsPerS));
+}
 
 }  // namespace
 
@@ -234,6 +242,10 @@ class RunImport {
     }
     writer->attribute("source.format", outcome->format);
     if (joined) writer->attribute("clock.joined", describe(*joined, name_of_file(joined->to)));
+    if (is_one_of_several_) {
+      const bool is_placed = joined && joined->is_absolute;
+      writer->attribute(kImportClockAttribute, is_placed ? "unix" : clock_words(writer->file_clock()));
+    }
     if (skipped_ > 0) writer->count_loss("ingest.files_skipped", std::exchange(skipped_, 0), -1);
     HOTLAP_TRY(writer->close());
     is_cancelled_ = outcome->is_cancelled;

@@ -13,7 +13,9 @@
 #include "base/format.h"
 #include "cost/price.h"
 #include "rules/registry.h"
+#include "rules/step_findings.h"
 #include "rules/words.h"
+#include "store/joined_reader.h"
 #include "view/job_hours.h"
 #include "view/previous_run.h"
 #include "view/recording_gaps.h"
@@ -133,6 +135,14 @@ double left_to_win(const Breakdown& b) {
   return std::min(sum, 100.0);
 }
 
+// What needs no step to be sure of: a leak, a GPU that is too hot. That a GPU is little used says not why.
+bool tells_without_steps(const AnalysisDocument& d) {
+  if (d.findings.empty()) return false;
+  const Finding& first = d.findings.front();
+  return !first.is_note() && first.severity != Severity::kInfo && first.certainty >= Certainty::kLikely &&
+         first.claims != kClaimsGpuIdle;
+}
+
 void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocument& d) {
   for (const Doubt& doubt : outcome.cannot_tell) {
     if (d.cannot_tell.size() < kReasonsMax) d.cannot_tell.push_back(doubt.because);
@@ -141,11 +151,8 @@ void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocumen
       !d.findings.empty() && d.findings.front().explained_by.empty() && !d.findings.front().is_note();
   if (d.grade == "B") {
     // What a trace shows of a device holds without steps, too.
-    if (d.is_trace && has_finding) {
-      d.verdict = VerdictKind::kFinding;
-      return;
-    }
-    d.verdict = VerdictKind::kCannotTell;
+    const bool tells = (d.is_trace && has_finding) || tells_without_steps(d);
+    d.verdict = tells ? VerdictKind::kFinding : VerdictKind::kCannotTell;
     d.cannot_tell.insert(d.cannot_tell.begin(), d.is_trace ? "the trace has no training steps, marked or inferred"
                                                            : "no training step was seen: machine series only");
     d.seen = seen_words(facts, d);
@@ -282,11 +289,27 @@ struct LiveAnalysis::State {
     }
     return out;
   }
+  // The same with files of one machine that were imported together as one each.
+  std::vector<RecordingReader*> joined_recordings() {
+    std::vector<RecordingReader*> out;
+    for (std::vector<RecordingReader*>& group : JoinedReader::group(recordings())) {
+      if (group.size() == 1) {
+        out.push_back(group.front());
+        continue;
+      }
+      // Imported files do not grow: what was put together stays so.
+      auto& joined = joined_by_first[group.front()];
+      if (joined == nullptr) joined = std::make_unique<JoinedReader>(std::move(group));
+      out.push_back(joined.get());
+    }
+    return out;
+  }
 
   std::vector<std::unique_ptr<RunReader>> readers;
   RuleSettings settings;
   SqlRules sql_rules;
   bool is_finished = false;
+  std::map<RecordingReader*, std::unique_ptr<JoinedReader>> joined_by_first;
   RunAnalysis analysis;
   std::vector<Loss> stored_losses;
 };
@@ -324,9 +347,10 @@ Result<void> LiveAnalysis::refresh() {
   }
   state_->stored_losses.clear();
   for (auto& [counter, loss] : losses) state_->stored_losses.push_back(std::move(loss));
-  Result<void> read = state_->analysis.advance(recordings);
+  const std::vector<RecordingReader*> joined = state_->joined_recordings();
+  Result<void> read = state_->analysis.advance(joined);
   // One of several costs itself; where none can be read there is nothing to judge.
-  return state_->analysis.damaged().size() < recordings.size() ? Result<void>() : std::move(read);
+  return state_->analysis.damaged().size() < joined.size() ? Result<void>() : std::move(read);
 }
 
 void LiveAnalysis::finish() {

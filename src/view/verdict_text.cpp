@@ -145,6 +145,7 @@ std::string advice_words(const Finding& finding) {
 std::string finding_text(const AnalysisDocument& d, const Finding& finding) {
   std::string sure(to_string(finding.certainty));
   if (d.steps.count > 0) sure += format(" ({} steps)", shown_count(static_cast<std::uint64_t>(d.steps.count)));
+  if (d.grade == "B") sure += " (no step was seen)";
   std::string text = first_line(join({finding.cause, loss_words(d, finding), sure}, kDot));
   text += "\n" + line("why", join(finding.why, "; "));
   text += "\n" + line("do", advice_words(finding));
