@@ -12,6 +12,7 @@
 #include "base/memory_host.h"
 #include "base/text.h"
 #include "collect/registry.h"
+#include "ingest/dump_clock.h"
 #include "ingest/importer.h"
 #include "ingest/lines.h"
 
@@ -37,10 +38,11 @@ constexpr std::array kSources{
     Source{"pressure", {"/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory", "/proc/pressure/irq"}},
     Source{"nfs", {"/proc/self/mountstats"}},
 };
-constexpr std::array<std::string_view, 11> kPaths{"/proc/stat",         "/proc/meminfo",        "/proc/diskstats",
-                                                  "/proc/net/dev",      "/proc/loadavg",        "/proc/vmstat",
-                                                  "/proc/pressure/cpu", "/proc/pressure/io",    "/proc/pressure/memory",
-                                                  "/proc/pressure/irq", "/proc/self/mountstats"};
+constexpr std::array<std::string_view, 12> kPaths{
+    "/proc/stat",         "/proc/meminfo",         "/proc/diskstats",
+    "/proc/net/dev",      "/proc/loadavg",         "/proc/vmstat",
+    "/proc/pressure/cpu", "/proc/pressure/io",     "/proc/pressure/memory",
+    "/proc/pressure/irq", "/proc/self/mountstats", "/proc/uptime"};
 constexpr std::string_view kPressure = "/proc/pressure/?";  // which of them is not told
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -123,6 +125,7 @@ std::size_t leading_numbers(std::string_view line) {
 std::string_view path_of_line(std::string_view line) {
   std::string_view rest = line;
   const std::string_view first = next_word(rest);
+  if (first == "device" && line.find(" mounted on ") != std::string_view::npos) return kPaths[10];
   const auto begins = [&](std::initializer_list<std::string_view> words) {
     return std::ranges::find(words, first) != words.end();
   };
@@ -141,6 +144,13 @@ std::string_view path_of_line(std::string_view line) {
   if (parse_u64(next_word(numbers)) && parse_u64(next_word(numbers)) && !next_word(numbers).empty() &&
       leading_numbers(numbers) >= 11) {
     return kPaths[2];
+  }
+  // "12345.67 45678.90"
+  std::string_view times = line;
+  const std::string_view seconds = next_word(times);
+  if (seconds.find('.') != std::string_view::npos && parse_f64(seconds) && parse_f64(next_word(times)) &&
+      trim(times).empty()) {
+    return kPaths[11];
   }
   // "0.02 0.04 0.05 1/497 11947"
   std::string_view loads = line;
@@ -274,6 +284,11 @@ class ProcDumpImporter final : public StreamImporter {
     if (trim(text).empty()) return;
     const std::string_view path = path_of_line(text);
     if (path.empty()) return drop(line.offset);
+    // What follows of such a file looks like nothing by itself.
+    if (path == kPaths[10]) {
+      path_ = path;
+      is_path_told_ = true;
+    }
     keep(path, text, line.offset);
   }
 
@@ -317,6 +332,7 @@ class ProcDumpImporter final : public StreamImporter {
     if (!is_in_dump_ || error_) return;
     is_in_dump_ = false;
     tell_pressure_apart();
+    tell_time();
     host_.set_time(t_ns_);
     for (const std::string_view path : kPaths) {
       const auto found = files_.find(path);
@@ -332,6 +348,22 @@ class ProcDumpImporter final : public StreamImporter {
     for (const auto& reader : readers_) read(*reader);
     files_.clear();
     bytes_ = 0;
+  }
+
+  // The wall clock may have jumped since the dump before, and the machine may have slept.
+  void tell_time() {
+    const auto text = [&](std::string_view path) {
+      const auto found = files_.find(path);
+      return found == files_.end() ? std::string_view{} : std::string_view(found->second);
+    };
+    const DumpClock::Jump jump = clock_.take(t_ns_, text("/proc/stat"), text("/proc/uptime"));
+    t_ns_ = clock_.time_ns();
+    if (jump.step_ns != 0) {
+      out_.event({.t_ns = t_ns_, .kind = EventKind::kClockStep, .value = jump.step_ns, .text = {}});
+    }
+    if (jump.sleep_ns != 0) {
+      out_.event({.t_ns = t_ns_, .kind = EventKind::kSuspend, .value = jump.sleep_ns, .text = {}});
+    }
   }
 
   void read(Reader& reader) {
@@ -350,6 +382,7 @@ class ProcDumpImporter final : public StreamImporter {
 
   ImportSink& out_;
   LineCutter lines_{kLineBytesMax};
+  DumpClock clock_;
   MemoryHost host_;
   std::vector<std::unique_ptr<Reader>> readers_;  // after host_, which they read
   std::optional<Error> error_;

@@ -18,8 +18,9 @@ namespace {
 constexpr std::size_t kLineBytesMax = 4096;
 constexpr std::size_t kColumnsMax = 32;
 constexpr std::size_t kRowsMax = 4096;
-constexpr std::array<std::string_view, 10> kCounts{"gpus",    "gpu",     "n_gpus",     "num_gpus", "ngpus",
-                                                   "workers", "n_nodes", "world_size", "nodes",    "ranks"};
+constexpr std::array<std::string_view, 15> kCounts{"gpus",      "gpu",     "n_gpus",     "num_gpus",  "ngpus",
+                                                   "workers",   "n_nodes", "world_size", "nodes",     "ranks",
+                                                   "gpu_count", "n_gpu",   "num_nodes",  "processes", "np"};
 struct Rate {
   std::string_view title;
   std::string_view unit;
@@ -44,6 +45,17 @@ constexpr std::array kRates{Rate{"images_per_s", "{image}/s"},
                             Rate{"steps_per_s", "{step}/s"},
                             Rate{"steps/s", "{step}/s"},
                             Rate{"throughput", "1/s"},
+                            Rate{"steps_per_sec", "{step}/s"},
+                            Rate{"it/s", "{step}/s"},
+                            Rate{"img_per_s", "{image}/s"},
+                            Rate{"img_per_sec", "{image}/s"},
+                            Rate{"imgs_per_s", "{image}/s"},
+                            Rate{"img/sec", "{image}/s"},
+                            Rate{"imgs/s", "{image}/s"},
+                            Rate{"img_s", "{image}/s"},
+                            Rate{"step_time_ms", "ms", true},
+                            Rate{"step_ms", "ms", true},
+                            Rate{"ms_per_step", "ms", true},
                             Rate{"step_time_s", "s", true},
                             Rate{"step_s", "s", true},
                             Rate{"seconds_per_step", "s", true}};
@@ -57,8 +69,17 @@ std::string lower(std::string_view text) {
 struct Titles {
   std::size_t count = 0;           // the column of the number of GPUs
   std::vector<const Rate*> rates;  // by column; null: not read
+  std::vector<std::string> names;  // by column
   std::string_view counted;        // what is counted
 };
+
+// "images_per_s", "synthetic_images_per_s".
+const Rate* rate_of(std::string_view title) {
+  const auto* const known = std::ranges::find_if(kRates, [&](const Rate& rate) {
+    return title == rate.title || (title.ends_with(rate.title) && title[title.size() - rate.title.size() - 1] == '_');
+  });
+  return known == kRates.end() ? nullptr : known;
+}
 
 // Nothing: the line is not the first of such a table.
 std::optional<Titles> read_titles(std::string_view line) {
@@ -66,6 +87,7 @@ std::optional<Titles> read_titles(std::string_view line) {
   if (columns.size() < 2 || columns.size() > kColumnsMax) return std::nullopt;
   Titles titles;
   titles.rates.resize(columns.size());
+  titles.names.resize(columns.size());
   bool has_rate = false;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const std::string title = lower(columns[i]);
@@ -74,8 +96,8 @@ std::optional<Titles> read_titles(std::string_view line) {
       titles.count = i;
       titles.counted = *counted;
     }
-    const auto* const rate = std::ranges::find(kRates, std::string_view(title), &Rate::title);
-    if (rate != kRates.end()) titles.rates[i] = rate;
+    titles.rates[i] = rate_of(title);
+    titles.names[i] = title;
     has_rate |= titles.rates[i] != nullptr;
   }
   if (titles.counted.empty() || !has_rate) return std::nullopt;
@@ -145,7 +167,7 @@ class ScalingTableImporter final : public StreamImporter {
       if (row.rates[column] && (base == nullptr || row.count < base->count)) base = &row;
     }
     if (base == nullptr) return;
-    std::string name = "scaling." + std::string(rate.title);
+    std::string name = "scaling." + titles_->names[column];
     std::ranges::replace(name, '/', '_');
     const MetricDesc metric{.name = name, .unit = rate.unit, .help = "As the table says."};
     const MetricDesc efficiency{.name = "scaling.efficiency.percent",

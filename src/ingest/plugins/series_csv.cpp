@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "ingest/importer.h"
+#include "ingest/series_processes.h"
 
 namespace hotlap {
 namespace {
@@ -15,7 +16,7 @@ constexpr double kTimeMaxS = 9e9;                             // beyond, nanosec
 
 class SeriesCsvImporter final : public StreamImporter {
  public:
-  explicit SeriesCsvImporter(ImportSink& out) : out_(out) {}
+  explicit SeriesCsvImporter(ImportSink& out) : out_(out), processes_(out) {}
 
   Result<void> push(ByteView chunk_untrusted) override {
     std::string_view rest = as_text(chunk_untrusted);
@@ -70,6 +71,7 @@ class SeriesCsvImporter final : public StreamImporter {
     if (stats_.events == 0) {
       out_.clock({.offset_ns = 0, .uncertainty_ns = -1, .is_absolute = *t_s >= kUnixTimeMinS});
     }
+    processes_.see(fields[1], fields[2]);
     const SeriesHandle series = out_.series(MetricDesc{.name = fields[1], .unit = "1"}, fields[2]);
     out_.sample(series, t_ns, value);
     ++stats_.events;
@@ -77,6 +79,7 @@ class SeriesCsvImporter final : public StreamImporter {
   }
 
   ImportSink& out_;
+  SeriesProcesses processes_;
   ImportStats stats_;
   std::string line_;
   std::int64_t line_begin_ = 0;

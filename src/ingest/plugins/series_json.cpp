@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "ingest/importer.h"
 #include "ingest/json_objects.h"
+#include "ingest/series_processes.h"
 
 namespace hotlap {
 namespace {
@@ -21,6 +22,10 @@ constexpr double kTimeMaxS = 9e9;                                 // beyond, nan
 constexpr std::int64_t kUnixTimeMinNs = 1'000'000'000 * kNsPerS;  // 2001
 constexpr std::size_t kMetricNameMax = 256;
 constexpr std::size_t kProcessesMax = 65'536;
+constexpr std::size_t kShapeMax = 120;  // characters
+
+// As the analyzer of shapes reads it.
+std::string step_shape_name(std::string_view shape) { return "shape " + strip_control(shape.substr(0, kShapeMax)); }
 
 std::optional<std::int64_t> time_ns(const JsonValue& value) {
   const auto t_s = value.number();
@@ -30,7 +35,7 @@ std::optional<std::int64_t> time_ns(const JsonValue& value) {
 
 class SeriesJsonImporter final : public StreamImporter {
  public:
-  explicit SeriesJsonImporter(ImportSink& out) : out_(out) {}
+  explicit SeriesJsonImporter(ImportSink& out) : out_(out), processes_(out) {}
 
   Result<void> push(ByteView chunk_untrusted) override {
     objects_.push(chunk_untrusted, [&](const JsonObjectText& object) { take(object); });
@@ -94,10 +99,14 @@ class SeriesJsonImporter final : public StreamImporter {
     if (rank && (*rank < 0 || *rank > INT32_MAX)) return false;
     tell_clock(*start_ns);
     const std::uint32_t slot = process_of(rank);
+    // What makes a step unlike others: its input's shape.
+    std::string shape = root["shape"].text().value_or("");
+    if (const auto number = root["shape"].integer()) shape = std::to_string(*number);
     Span step{.start_ns = *start_ns,
               .duration_ns = *duration_ns,
               .kind = SpanKind::kStep,
               .process = slot,
+              .name = shape.empty() ? 0 : out_.name(step_shape_name(shape)),
               .step = *index,
               .value_a = root["samples"].integer().value_or(-1),
               .value_b = root["tokens"].integer().value_or(-1)};
@@ -169,6 +178,7 @@ class SeriesJsonImporter final : public StreamImporter {
     const std::string instance = root["instance"].text().value_or("");
     tell_clock(t_ns);
     const bool is_counter = root["kind"].text() == "counter";
+    processes_.see(metric, instance);
     const SeriesHandle series = out_.series(
         MetricDesc{.name = metric, .unit = unit, .kind = is_counter ? MetricKind::kCounter : MetricKind::kGauge},
         instance);
@@ -178,6 +188,7 @@ class SeriesJsonImporter final : public StreamImporter {
   }
 
   ImportSink& out_;
+  SeriesProcesses processes_;
   JsonObjectCutter objects_{kObjectBytesMax};
   std::map<std::int64_t, std::uint32_t> slots_;  // by rank; -1: none is told
   std::uint64_t events_ = 0;

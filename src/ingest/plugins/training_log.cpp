@@ -18,6 +18,8 @@
 #include "ingest/lines.h"
 #include "ingest/log_items.h"
 #include "ingest/log_line.h"
+#include "ingest/log_messages.h"
+#include "model/log_message.h"
 
 namespace hotlap {
 namespace {
@@ -77,6 +79,7 @@ class LogRun {
     close_evaluation();
     close_epoch();
   }
+  std::int64_t now_ns() const { return now_ns_; }
   std::uint64_t steps_printed() const { return steps_printed_; }
   std::uint64_t steps_given() const { return steps_given_; }
   std::uint64_t guessed_times() const { return guessed_times_; }
@@ -400,10 +403,11 @@ class TrainingLogImporter final : public StreamImporter {
   Result<ImportStats> finish() override {
     lines_.finish([&](const TextLine& line) { take(line); });
     if (understood_ == 0) {
-      return Error{ErrorCode::kInvalidInput,
-                   format("a text of {} lines, none of which says a step, an epoch, a loss or a rate in a form that is "
-                          "known; see docs/reference/ingest.md for the forms",
-                          read_)};
+      return Error{
+          ErrorCode::kInvalidInput,
+          format("a text of {} lines, none of which says a step, an epoch, a loss, a rate or what went wrong in "
+                 "a form that is known; see docs/reference/ingest.md for the forms",
+                 read_)};
     }
     std::uint64_t printed = 0;
     std::uint64_t given = 0;
@@ -423,6 +427,7 @@ class TrainingLogImporter final : public StreamImporter {
                             printed, given));
     }
     if (refused > 0) out_.count_loss("ingest.events_dropped", refused, 0);
+    if (const auto size = messages_.world_size()) out_.attribute("job.world_size", format("{}", *size));
     if (!is_absolute_) {
       out_.attribute("import.time", guessed > 0 ? "the log says no times: one second a line is assumed"
                                                 : "the log says no time of day: times count from its first line");
@@ -457,12 +462,9 @@ class TrainingLogImporter final : public StreamImporter {
     }
     if (unix_ns) last_unix_ns_ = unix_ns;
     if (unix_ns && !is_clock_told_) has_zone_ = has_zone;
+    if (take_message(text, rest, prefix.rank)) return;
     if (!read) return out_.count_loss("ingest.lines_unknown", 1, line.offset);
-    if (!std::exchange(is_clock_told_, true)) {
-      is_absolute_ = last_unix_ns_.has_value();
-      const std::int64_t uncertainty_ns = !is_absolute_ ? -1 : has_zone_ ? kNsPerS : kZoneUncertaintyNs;
-      out_.clock({.offset_ns = 0, .uncertainty_ns = uncertainty_ns, .is_absolute = is_absolute_});
-    }
+    tell_clock();
     ++understood_;
     const auto found = runs_.find(prefix.rank);
     if (found == runs_.end() && runs_.size() == kRanksMax) {
@@ -471,6 +473,36 @@ class TrainingLogImporter final : public StreamImporter {
     LogRun& run =
         found != runs_.end() ? found->second : runs_.emplace(prefix.rank, LogRun(out_, prefix.rank)).first->second;
     run.take(*read, is_absolute_ ? unix_ns : std::nullopt, is_absolute_ ? last_unix_ns_ : std::nullopt);
+  }
+
+  // Of the first line that is understood: whether the times of this log are Unix time.
+  void tell_clock() {
+    if (std::exchange(is_clock_told_, true)) return;
+    is_absolute_ = last_unix_ns_.has_value();
+    const std::int64_t uncertainty_ns = !is_absolute_ ? -1 : has_zone_ ? kNsPerS : kZoneUncertaintyNs;
+    out_.clock({.offset_ns = 0, .uncertainty_ns = uncertainty_ns, .is_absolute = is_absolute_});
+  }
+
+  // True: the line says what happened to the job, and nothing of steps. It happened when the last step had ended.
+  // `rest` is `text` without what says when and by whom it was printed, which a list of ranks looks like.
+  bool take_message(std::string_view text, std::string_view rest, std::int32_t rank) {
+    if (!messages_.take(text, rank)) return false;
+    const std::vector<Event> events = messages_.events();
+    const bool is_note = std::ranges::any_of(events, [](const Event& event) { return is_note_of(event, kSavedNote); });
+    if (is_note && read_log_line(rest)) return give_events(events), false;
+    tell_clock();
+    ++understood_;
+    give_events(events);
+    return true;
+  }
+
+  void give_events(const std::vector<Event>& events) {
+    std::int64_t now_ns = is_absolute_ ? last_unix_ns_.value_or(0) : 0;
+    for (const auto& [rank, run] : runs_) now_ns = std::max(now_ns, run.now_ns());
+    for (Event event : events) {
+      event.t_ns = now_ns;
+      out_.event(event);
+    }
   }
 
   // {"time": "2024-04-05T06:17:19Z", …}, "INFO 2024-04-05 06:17:19 …"
@@ -487,6 +519,7 @@ class TrainingLogImporter final : public StreamImporter {
   ImportSink& out_;
   LineCutter lines_{kLineBytesMax, LineEnds::kNewlineOrCarriageReturn};
   std::map<std::int32_t, LogRun> runs_;  // by rank; -1: no line says one
+  LogMessages messages_;
   std::optional<std::int64_t> last_unix_ns_;
   std::uint64_t read_ = 0;
   std::uint64_t understood_ = 0;
@@ -506,10 +539,12 @@ bool sniff(ByteView head_untrusted, std::string_view file_name) {
   if (is_list || is_object || begin.find("\"traceEvents\"") != std::string_view::npos) return false;
   LineCutter lines(text.size(), LineEnds::kNewlineOrCarriageReturn);
   bool is_understood = false;
+  LogMessages messages;
   lines.push(as_bytes(text), [&](const TextLine& line) {
     if (is_understood) return;
     const std::string plain = without_escapes(line.text);
-    is_understood = read_log_line(std::string_view(plain).substr(read_log_prefix(plain).length)).has_value();
+    const std::string_view rest = std::string_view(plain).substr(read_log_prefix(plain).length);
+    is_understood = read_log_line(rest).has_value() || (!begin.starts_with('{') && messages.take(plain, -1));
   });
   if (is_understood) return true;
   const bool is_named_log = file_name.ends_with(".log") || file_name.ends_with(".out") || file_name.ends_with(".err");

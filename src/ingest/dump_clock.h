@@ -1,0 +1,31 @@
+#pragma once
+// The times of copies of /proc: the wall clock that stands before each may jump, and the machine may sleep. Time that
+// only goes on is in /proc/uptime (with sleep) and in the sum of a core's times (without). Confined to one thread.
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace hotlap {
+
+class DumpClock {
+ public:
+  // What happened between two dumps, beside the time that passed.
+  struct Jump {
+    std::int64_t step_ns = 0;   // of the wall clock, forward positive
+    std::int64_t sleep_ns = 0;  // of the machine
+  };
+
+  // `stat_untrusted`, `uptime_untrusted`: the dump's files, empty where it has none.
+  Jump take(std::int64_t wall_ns, std::string_view stat_untrusted, std::string_view uptime_untrusted);
+  // Of the dump taken last: its wall time without the jumps so far, so that it never goes back.
+  std::int64_t time_ns() const { return time_ns_; }
+
+ private:
+  std::optional<std::int64_t> last_wall_ns_;
+  std::optional<std::int64_t> last_uptime_ns_;
+  std::optional<std::int64_t> last_core_ns_;
+  std::int64_t jumped_ns_ = 0;
+  std::int64_t time_ns_ = 0;
+};
+
+}  // namespace hotlap

@@ -1,0 +1,39 @@
+#pragma once
+// What a program printed and an importer understood, as notes of a run: their first word says what happened, the others
+// are "key=value" and have no blanks; the event's value is the rank that printed it, -1: not told.
+#include <string_view>
+
+#include "model/event.h"
+
+namespace hotlap {
+
+// ask, total, free, allocated, gap, process in bytes; gpu
+inline constexpr std::string_view kOutOfMemoryNote = "out_of_memory";
+// Horovod: tensor; ready or missing: "0,1,2"
+inline constexpr std::string_view kStallNote = "collective_stall";
+// NCCL's watchdog: group, seq, op, numel_in, numel_out, ran_ms, timeout_ms, enqueued, completed
+inline constexpr std::string_view kTimeoutNote = "collective_timeout";
+// nccl: socket, ib, libfabric, p2p, shm; used or found: 1 or 0; device
+inline constexpr std::string_view kTransportNote = "transport";
+// A checkpoint was begun or written.
+inline constexpr std::string_view kSavedNote = "checkpoint_saved";
+
+inline bool is_note_of(const Event& event, std::string_view what) {
+  return event.kind == EventKind::kNote && event.text.starts_with(what) &&
+         (event.text.size() == what.size() || event.text[what.size()] == ' ');
+}
+
+// Empty: there is no such word.
+inline std::string_view message_word(std::string_view text, std::string_view key) {
+  while (!text.empty()) {
+    const std::size_t end = text.find(' ');
+    const std::string_view word = text.substr(0, end);
+    if (word.size() > key.size() && word.starts_with(key) && word[key.size()] == '=')
+      return word.substr(key.size() + 1);
+    if (end == std::string_view::npos) break;
+    text = text.substr(end + 1);
+  }
+  return {};
+}
+
+}  // namespace hotlap
