@@ -27,6 +27,32 @@ double length_ns(const SideSeries::Stretches& stretches) {
   return stretches.empty() ? 0 : sum / static_cast<double>(stretches.size());
 }
 
+std::optional<double> mean_of(const RateProfile& profile, const SideSeries::Stretches& stretches) {
+  double amount = 0;
+  double seconds = 0;
+  for (const auto& [from, to] : stretches) {
+    amount += profile.amount(from, to);
+    seconds += profile.observed().sum(from, to);
+  }
+  return seconds > 0 ? std::optional(amount / seconds) : std::nullopt;
+}
+
+std::optional<double> mean_of(const GaugeProfile& profile, const SideSeries::Stretches& stretches) {
+  double sum = 0;
+  double count = 0;
+  for (const auto& [from, to] : stretches) {
+    const auto mean = profile.mean(from, to);
+    if (!mean) continue;
+    sum += *mean * static_cast<double>(to - from);
+    count += static_cast<double>(to - from);
+  }
+  return count > 0 ? std::optional(sum / count) : std::nullopt;
+}
+
+bool is_of(std::string_view name, std::string_view metric) {
+  return name.starts_with(metric) && (name.size() == metric.size() || name[metric.size()] == ' ');
+}
+
 }  // namespace
 
 void SideSeries::add(const StoredSeries& series, std::span<const SamplePoint> points) {
@@ -61,30 +87,31 @@ std::optional<SideSeries::Move> SideSeries::mover(const Stretches& during, const
   };
   for (const auto& [name, profile] : rates_) {
     consider(name, static_cast<double>(profile.observed().width_ns()),
-             [&](const Stretches& stretches) -> std::optional<double> {
-               double amount = 0;
-               double seconds = 0;
-               for (const auto& [from, to] : stretches) {
-                 amount += profile.amount(from, to);
-                 seconds += profile.observed().sum(from, to);
-               }
-               return seconds > 0 ? std::optional(amount / seconds) : std::nullopt;
-             });
+             [&](const Stretches& stretches) { return mean_of(profile, stretches); });
   }
   for (const auto& [name, profile] : gauges_) {
-    consider(name, static_cast<double>(profile.width_ns()), [&](const Stretches& stretches) -> std::optional<double> {
-      double sum = 0;
-      double count = 0;
-      for (const auto& [from, to] : stretches) {
-        const auto mean = profile.mean(from, to);
-        if (!mean) continue;
-        sum += *mean * static_cast<double>(to - from);
-        count += static_cast<double>(to - from);
-      }
-      return count > 0 ? std::optional(sum / count) : std::nullopt;
-    });
+    consider(name, static_cast<double>(profile.width_ns()),
+             [&](const Stretches& stretches) { return mean_of(profile, stretches); });
   }
   return best;
+}
+
+std::optional<double> SideSeries::mean(std::string_view metric, const Stretches& stretches) const {
+  std::optional<double> sum;
+  for (const auto& [name, profile] : rates_) {
+    if (!is_of(name, metric)) continue;
+    if (const auto one = mean_of(profile, stretches)) sum = sum.value_or(0) + *one;
+  }
+  if (sum) return sum;
+  double gauges = 0;
+  for (const auto& [name, profile] : gauges_) {
+    if (!is_of(name, metric)) continue;
+    const auto one = mean_of(profile, stretches);
+    if (!one) continue;
+    sum = sum.value_or(0) + *one;
+    gauges += 1;
+  }
+  return sum ? std::optional(*sum / gauges) : std::nullopt;
 }
 
 }  // namespace hotlap

@@ -35,6 +35,9 @@ class SideSeries {
   // The one whose mean differs most between the two, by half or more; nothing where none does, or where they are told
   // apart more coarsely than the stretches are long.
   std::optional<Move> mover(const Stretches& during, const Stretches& otherwise) const;
+  // Mean of all series of `metric` together in the stretches, per second for counters: of gauges the mean over them,
+  // of counters their sum. Nothing: not recorded then.
+  std::optional<double> mean(std::string_view metric, const Stretches& stretches) const;
 
  private:
   static constexpr std::size_t kBuckets = 2048;

@@ -8,6 +8,7 @@
 namespace hotlap {
 namespace {
 constexpr double kInUsePct = 5;
+constexpr double kLittleUsePct = 1.5;  // in the mean: something runs, if little
 constexpr double kTenth = 10;
 }  // namespace
 
@@ -25,7 +26,7 @@ const Fact* same_device(const FactTable& facts, std::string_view kind, const Fac
 }
 
 bool is_in_use(const Fact& use) {
-  return use.number("ever_pct").value_or(use.number("mean_pct").value_or(0)) >= kInUsePct;
+  return use.number("ever_pct").value_or(0) >= kInUsePct || use.number("mean_pct").value_or(0) >= kLittleUsePct;
 }
 
 bool is_seen_for(const Fact& use, double samples) {

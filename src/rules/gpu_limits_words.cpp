@@ -1,6 +1,7 @@
 #include "rules/gpu_limits_words.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "rules/words.h"
 
@@ -32,6 +33,10 @@ Finding limit_finding(const FactTable& facts, const Fact& limits, double share_p
     finding.evidence["clock_mhz"] = *clock;
     finding.evidence["clock_max_mhz"] = *highest;
   }
+  const auto first = limits.number("clock_first_mhz");
+  const auto last = limits.number("clock_last_mhz");
+  if (first && last && std::abs(*last - *first) >= 0.05 * *first)
+    finding.why.push_back(format("clock {} -> {} MHz", figure(*first), figure(*last)));
   // What others of its kind do at the same time is the best measure of what it loses.
   double best = 0;
   for (const Fact* other : facts.all("gpu.limits")) {

@@ -14,6 +14,8 @@ namespace {
 constexpr std::array kLimitFields{
     FactField{"steps_only", "1", "1: during typical steps; 0: nobody saw a step, during all that was recorded"},
     FactField{"power_w", "W", "mean"},
+    FactField{"power_first_w", "W", "mean of the first quarter"},
+    FactField{"power_last_w", "W", "mean of the last quarter"},
     FactField{"power_limit_w", "W", "limit that is enforced"},
     FactField{"power_default_w", "W", "limit with which the board starts"},
     FactField{"power_requested_w", "W", "limit that was asked for"},
@@ -50,10 +52,13 @@ constexpr std::array kHealthFields{
     FactField{"rows_pending", "1", "1: a row of memory waits to be replaced at the next reset"},
     FactField{"rows_failed", "1", "1: a row of memory could not be replaced"},
     FactField{"recovery_action", "1", "what the driver asks for: 0 nothing, 1 reset, 2 reboot, 3 and 4 drain"},
+    FactField{"unreadable", "text", "figures that the driver said it could not read, in most samples"},
+    FactField{"frozen_busy_pct", "%", "its use, where that never changed although hardly any memory is taken"},
+    FactField{"ended_s", "s", "of a capture: so long before those of the other GPUs its samples end"},
 };
 constexpr std::array kSchemas{FactSchema{"gpu.limits", "what limits one GPU", kLimitFields},
                               FactSchema{"gpu.health", "failures of one GPU", kHealthFields}};
-constexpr std::array<std::string_view, 31> kMetrics{
+constexpr std::array<std::string_view, 33> kMetrics{
     "gpu.power.watts",
     "gpu.power.limit.watts",
     "gpu.power.limit_default.watts",
@@ -85,13 +90,27 @@ constexpr std::array<std::string_view, 31> kMetrics{
     "gpu.remapped_rows.failed",
     "gpu.recovery_action",
     "gpu.busy.percent",
+    "gpu.fan.percent",
+    "gpu.memory.used.bytes",
 };
 constexpr std::size_t kGpusMax = 128;
+constexpr double kReadsMin = 30;
+constexpr double kFrozenBusyPct = 10;
+constexpr double kHardlyAnyBytes = 64 * 1024 * 1024.0;  // no context of CUDA takes so little
+constexpr std::int64_t kEndedNs = 30 * kNsPerS;
 
+// How often a figure was asked for, and could not be read.
+struct Reads {
+  double all = 0;
+  double failed = 0;
+};
 struct Gpu {
   std::map<std::string, GaugeProfile, std::less<>> gauges;
   std::map<std::string, RateProfile, std::less<>> rates;
   std::map<std::string, double, std::less<>> highest;
+  std::map<std::string, double, std::less<>> lowest;
+  std::map<std::string, Reads, std::less<>> reads;
+  std::int64_t last_ns = INT64_MIN;
 };
 struct Health {
   double lost = 0;
@@ -106,7 +125,8 @@ struct Health {
 
 class GpuLimitsAnalyzer final : public NodeAnalyzer<GpuLimitsAnalyzer> {
  public:
-  explicit GpuLimitsAnalyzer(const RunDescription& run) : NodeAnalyzer(run) {}
+  explicit GpuLimitsAnalyzer(const RunDescription& run)
+      : NodeAnalyzer(run), is_capture_(run.recording != nullptr && run.recording->attributes.contains("source.file")) {}
 
   void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
     if (points.empty() || (gpus_.size() >= kGpusMax && !gpus_.contains(series.instance))) return;
@@ -118,9 +138,17 @@ class GpuLimitsAnalyzer final : public NodeAnalyzer<GpuLimitsAnalyzer> {
       return;
     }
     gpu.gauges[series.metric].add(points, series.scale);
+    gpu.last_ns = std::max(gpu.last_ns, points.back().t_ns);
+    Reads& reads = gpu.reads[series.metric];
     for (const SamplePoint& point : points) {
       const auto number = point.value.number();
-      if (!number) continue;
+      reads.all += 1;
+      if (!number) {
+        reads.failed += point.value.reason() == MissingReason::kReadFailed ? 1 : 0;
+        continue;
+      }
+      double& least = gpu.lowest.try_emplace(series.metric, *number * series.scale).first->second;
+      least = std::min(least, *number * series.scale);
       double& most = gpu.highest.try_emplace(series.metric, *number * series.scale).first->second;
       most = std::max(most, *number * series.scale);
     }
@@ -199,6 +227,12 @@ class GpuLimitsAnalyzer final : public NodeAnalyzer<GpuLimitsAnalyzer> {
     return found == gpu.rates.end() ? std::nullopt : found->second.rate(window.from_ns, window.to_ns);
   }
 
+  // What is enforced, else what was asked for: a query may have asked for that one only.
+  static std::optional<double> power_limit(const Gpu& gpu) {
+    const auto enforced = last(gpu, "gpu.power.limit.watts");
+    return enforced ? enforced : last(gpu, "gpu.power.limit_requested.watts");
+  }
+
   // Of the driver's count of time, which misses nothing; else of the samples that showed it.
   static std::optional<double> share_pct(const Gpu& gpu, const std::string& event, const SteadyWindow& window) {
     if (const auto counted = rate(gpu, event + ".seconds", window)) return std::min(100 * *counted, 100.0);
@@ -211,8 +245,9 @@ class GpuLimitsAnalyzer final : public NodeAnalyzer<GpuLimitsAnalyzer> {
     const std::int64_t to = window.to_ns;
     const std::int64_t quarter = (to - from) / 4;
     fact.set("steps_only", window.is_of_steps ? 1 : 0);
-    fact.set("power_w", mean(gpu, "gpu.power.watts", from, to))
-        .set("power_limit_w", last(gpu, "gpu.power.limit.watts"));
+    fact.set("power_w", mean(gpu, "gpu.power.watts", from, to)).set("power_limit_w", power_limit(gpu));
+    fact.set("power_first_w", mean(gpu, "gpu.power.watts", from, from + quarter));
+    fact.set("power_last_w", mean(gpu, "gpu.power.watts", to - quarter, to));
     fact.set("power_default_w", last(gpu, "gpu.power.limit_default.watts"));
     fact.set("power_requested_w", last(gpu, "gpu.power.limit_requested.watts"));
     const auto clock = mean(gpu, "gpu.clock.sm.mhz", from, to);
@@ -263,8 +298,31 @@ class GpuLimitsAnalyzer final : public NodeAnalyzer<GpuLimitsAnalyzer> {
     positive("rows_pending", last(gpu, "gpu.remapped_rows.pending"));
     positive("rows_failed", last(gpu, "gpu.remapped_rows.failed"));
     positive("recovery_action", last(gpu, "gpu.recovery_action"));
+    std::string unreadable;
+    for (const auto& [metric, reads] : gpu.reads) {
+      if (reads.all < kReadsMin || reads.failed < 0.5 * reads.all) continue;
+      unreadable += (unreadable.empty() ? "" : ", ") + metric;
+    }
+    if (!unreadable.empty()) fact.set_text("unreadable", unreadable);
+    set_frozen(gpu, fact);
+    // Those that stop together were no longer asked.
+    if (is_capture_ && gpu.last_ns != INT64_MIN && last_ns_ - gpu.last_ns >= kEndedNs) {
+      fact.set("ended_s", static_cast<double>(last_ns_ - gpu.last_ns) / static_cast<double>(kNsPerS));
+    }
   }
 
+  // A figure of use that stands still while nothing is on the card was not measured any more.
+  static void set_frozen(const Gpu& gpu, Fact& fact) {
+    const auto most = highest(gpu, "gpu.busy.percent");
+    const auto least = gpu.lowest.find("gpu.busy.percent");
+    const auto memory = highest(gpu, "gpu.memory.used.bytes");
+    const auto reads = gpu.reads.find("gpu.busy.percent");
+    if (!most || least == gpu.lowest.end() || !memory || reads->second.all < kReadsMin) return;
+    if (*most == least->second && *most >= kFrozenBusyPct && *memory < kHardlyAnyBytes)
+      fact.set("frozen_busy_pct", *most);
+  }
+
+  bool is_capture_ = false;  // imported: nothing tells of a GPU that is gone but its samples
   std::map<std::string, Gpu> gpus_;
   std::map<std::string, Health> health_;
   std::int64_t first_ns_ = INT64_MAX;

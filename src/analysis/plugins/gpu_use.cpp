@@ -19,6 +19,7 @@ constexpr std::array kFields{
     FactField{"observed_s", "s", "time with a figure of its use"},
     FactField{"missing_pct", "%", "share of samples without one: MIG, no permission, lost"},
     FactField{"steps_only", "1", "1: during typical steps; 0: nobody saw a step, during all that was recorded"},
+    FactField{"sample_period_s", "s", "from one sample to the next, mean"},
     FactField{"source_window_s", "s", "the source averages over this time: shorter stretches do not show"},
     FactField{"mean_pct", "%", "share of time in which any kernel ran, mean"},
     FactField{"p5_pct", "%", ""},
@@ -39,7 +40,7 @@ constexpr std::array kFields{
     FactField{"power_limit_w", "W", "limit that is enforced"},
 };
 constexpr std::array kSchemas{FactSchema{"gpu.use", "how busy one GPU was", kFields}};
-constexpr std::array<std::string_view, 9> kMetrics{
+constexpr std::array<std::string_view, 10> kMetrics{
     "gpu.busy.percent",
     "gpu.memory_controller.busy.percent",
     "gpu.sm_active.percent",
@@ -48,6 +49,7 @@ constexpr std::array<std::string_view, 9> kMetrics{
     "gpu.dram_active.percent",
     "gpu.power.watts",
     "gpu.power.limit.watts",
+    "gpu.power.limit_requested.watts",
     "gpu.is_of_job",
 };
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kMeans{{
@@ -181,11 +183,15 @@ class GpuUseAnalyzer final : public NodeAnalyzer<GpuUseAnalyzer> {
       if (const auto found = gpu.means.find(metric); found != gpu.means.end())
         fact.set(field, found->second.mean(from, to));
     }
-    if (const auto found = gpu.means.find("gpu.power.limit.watts"); found != gpu.means.end())
-      fact.set("power_limit_w", found->second.last());
+    // What is enforced, else what was asked for: a query may have asked for that one only.
+    for (const std::string_view metric : {"gpu.power.limit_requested.watts", "gpu.power.limit.watts"}) {
+      if (const auto found = gpu.means.find(metric); found != gpu.means.end())
+        fact.set("power_limit_w", found->second.last());
+    }
     const double observed = gpu.levels.weight(from, to);
     if (gpu.ever >= 0) fact.set("ever_pct", gpu.ever);
     if (observed <= 0) return;
+    if (samples > 1) fact.set("sample_period_s", observed / samples);
     fact.set("observed_s", observed)
         .set("source_window_s", static_cast<double>(gpu.window_ns) / static_cast<double>(kNsPerS))
         .set("mean_pct", gpu.levels.mean(from, to))

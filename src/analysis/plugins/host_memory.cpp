@@ -24,6 +24,8 @@ constexpr std::array kSummaryFields{
     FactField{"shape", "text", "flat, leak, stairs, step, pool or spikes; absent: too short to say"},
     FactField{"growth_bytes_per_s", "By/s", "slope of the floor, of a leak or stairs"},
     FactField{"growth_half_width", "By/s", "half of its 95 % interval"},
+    FactField{"rises", "{rise}", "of steps and stairs"},
+    FactField{"rise_bytes", "By", "size of one"},
     FactField{"first_bytes", "By", "its floor at the window's begin"},
     FactField{"last_bytes", "By", "and at its end"},
     FactField{"to_limit_s", "s", "time until the limit is reached, if it goes on like this"},
@@ -141,6 +143,7 @@ class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
     if (const auto share = pressure_.rate(window.from_ns, window.to_ns)) fact.set("memory_pressure_pct", 100 * *share);
     if (const auto growth = used.growth(window.from_ns, window.to_ns, noise())) {
       fact.set_text("shape", std::string(to_string(growth->shape)));
+      if (growth->rises > 0) fact.set("rises", static_cast<double>(growth->rises)).set("rise_bytes", growth->rise);
       fact.set("first_bytes", growth->first).set("last_bytes", growth->last);
       if (growth->per_s > 0) {
         fact.set("growth_bytes_per_s", growth->per_s).set("growth_half_width", growth->half_width);

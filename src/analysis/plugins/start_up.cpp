@@ -31,7 +31,10 @@ double seconds(std::int64_t ns) { return static_cast<double>(ns) / static_cast<d
 
 class StartUpAnalyzer final : public NodeAnalyzer<StartUpAnalyzer> {
  public:
-  explicit StartUpAnalyzer(const RunDescription& run) : NodeAnalyzer(run) { on_processes(run.processes); }
+  explicit StartUpAnalyzer(const RunDescription& run)
+      : NodeAnalyzer(run), is_capture_(run.recording != nullptr && run.recording->attributes.contains("source.file")) {
+    on_processes(run.processes);
+  }
 
   void on_processes(std::span<const ProcessInfo> processes) override {
     NodeAnalyzer::on_processes(processes);
@@ -73,6 +76,8 @@ class StartUpAnalyzer final : public NodeAnalyzer<StartUpAnalyzer> {
   std::int64_t seen_ns() const { return last_ns_ > first_ns_ ? last_ns_ - first_ns_ : 0; }
 
   void snapshot_node(const std::string& node, FactTable& out) const {
+    // A capture without steps begins anywhere: it is no start.
+    if (is_capture_ && first_step_ns_ == INT64_MAX) return;
     const std::int64_t start_ns = start_ns_ != INT64_MAX ? start_ns_ : first_ns_;
     if (start_ns == INT64_MAX || last_ns_ == INT64_MIN) return;
     const bool has_step = first_step_ns_ != INT64_MAX;
@@ -91,6 +96,7 @@ class StartUpAnalyzer final : public NodeAnalyzer<StartUpAnalyzer> {
   }
 
  private:
+  bool is_capture_ = false;  // imported: nobody saw the job begin
   void set_network(std::int64_t start_ns, std::int64_t end_ns, Fact& fact) const {
     if (!received_.rate(start_ns, end_ns)) return;
     fact.set("received_bytes", received_.amount(start_ns, end_ns));

@@ -16,6 +16,7 @@ constexpr std::array kFields{
     FactField{"steps_only", "1", "1: during typical steps"},
     FactField{"usable_cores", "{core}", "what affinity and quota leave to the job"},
     FactField{"job_threads", "{thread}", "of all processes of the job"},
+    FactField{"host_threads", "{thread}", "of all programs on the machine"},
     FactField{"main_threads", "{thread}", "of the training process that has most"},
     FactField{"loader_threads", "{thread}", "of one loader worker, mean"},
     FactField{"loader_threads_max", "{thread}", "of the one that has most"},
@@ -30,10 +31,11 @@ constexpr std::array kFields{
     FactField{"torch_threads", "{thread}", "threads of PyTorch's own arithmetic"},
 };
 constexpr std::array kSchemas{FactSchema{"threads.summary", "threads of the job against its cores", kFields}};
-constexpr std::array<std::string_view, 9> kMetrics{
+constexpr std::array<std::string_view, 10> kMetrics{
     "process.threads",      "cpu.usable.cores",   "cpu.count",
     "cpu.runnable",         "cpu.system.seconds", "cpu.busy.seconds",
     "cpu.context_switches", "cgroup.cpu.periods", "cgroup.cpu.throttled.periods",
+    "load.tasks",
 };
 constexpr std::size_t kProcessesMax = 1024;
 
@@ -67,11 +69,12 @@ class ThreadCountsAnalyzer final : public NodeAnalyzer<ThreadCountsAnalyzer> {
 
   void snapshot_node(const std::string& node, FactTable& out) const {
     const auto window = steady_or_observed(table_, first_ns_, last_ns_);
-    if (!window || threads_.empty()) return;
+    if (!window || (threads_.empty() && !gauges_.contains("cpu.runnable"))) return;
     Fact fact{.kind = "threads.summary"};
     fact.where.node = node;
     fact.set("steps_only", window->is_of_steps ? 1 : 0);
-    set_threads(*window, fact);
+    if (!threads_.empty()) set_threads(*window, fact);
+    fact.set("host_threads", gauge("load.tasks", *window));
     auto usable = gauge("cpu.usable.cores", *window);
     if (!usable) usable = gauge("cpu.count", *window);
     const auto runnable = gauge("cpu.runnable", *window);

@@ -52,8 +52,13 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     const double xids = health->number("xids").value_or(0);
     const bool is_failing = health->number("rows_failed") == 1 || health->number("recovery_action").value_or(0) > 0 ||
                             health->number("ecc_uncorrected").value_or(0) > 0;
-    if (lost < 1 && xids < params.number("xids") && !is_failing) continue;
-    bool is_fatal = lost > back || is_failing;
+    const auto unreadable = health->text("unreadable");
+    const auto frozen = health->number("frozen_busy_pct");
+    const auto ended = health->number("ended_s");
+    // One figure that a card does not give is no fault; with a figure of use that stands still it is.
+    const bool is_sick = frozen || (unreadable && unreadable->find(',') != std::string::npos);
+    if (lost < 1 && xids < params.number("xids") && !is_failing && !is_sick && !ended && !unreadable) continue;
+    bool is_fatal = lost > back || is_failing || is_sick || ended;
     Finding finding;
     finding.where = place_of({health});
     if (xids >= params.number("xids"))
@@ -61,16 +66,29 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
           format("{}; {} in all", xid_words(health->number("xid").value_or(0), is_fatal), std::lround(xids)));
     finding.cause =
         lost >= 1 ? format("{} was lost", health->where.device) : format("{} reports errors", health->where.device);
+    if (lost < 1 && ended) finding.cause = format("{} vanished from the list", health->where.device);
+    if (lost < 1 && !ended && (is_sick || unreadable) && !is_failing && xids < params.number("xids")) {
+      finding.cause = is_sick ? format("{} is broken: its figures cannot be read or stand still", health->where.device)
+                              : format("{} does not answer for some of its figures", health->where.device);
+    }
     finding.loss = lost >= 1 ? (lost > back ? std::string("it did not come back")
                                             : format("for {} s", figure(health->number("lost_for_s").value_or(0))))
                              : std::string(is_fatal ? "it should not be trusted" : "training goes on");
     finding.severity = is_fatal ? Severity::kCritical : Severity::kWarning;
-    finding.certainty = Certainty::kCertain;
+    finding.certainty =
+        lost >= 1 || is_failing || xids >= params.number("xids") ? Certainty::kCertain : Certainty::kLikely;
     finding.claims = "gpu_health";
     finding.evidence["lost"] = lost;
     finding.evidence["xids"] = xids;
     if (const auto at = health->number("lost_at_s"))
       finding.why.push_back(format("{} s on the recording's clock", figure(*at)));
+    if (ended) finding.why.push_back(format("its samples end {} s before those of the others", figure(*ended)));
+    if (unreadable) finding.why.push_back(format("the driver could not read: {}", *unreadable));
+    if (frozen) {
+      finding.why.push_back(format(
+          "use stands at {} % all the time, with hardly any memory taken: not measured any more", figure(*frozen)));
+      finding.limits.emplace_back("how busy it is: leave it out of means");
+    }
     if (const auto why = health->text("why")) finding.why.insert(finding.why.begin(), *why);
     if (const auto errors = health->number("ecc_uncorrected"))
       finding.why.push_back(format("{} memory errors that could not be corrected", std::lround(*errors)));
@@ -95,7 +113,8 @@ extern constinit const RuleSpec rule_gpu_lost{
     .title = "A GPU was lost, or reports errors",
     .why =
         "Reads the events of a GPU that vanished and of the driver's error reports (XID), and its own counters of "
-        "errors. Certain: they were told.",
+        "errors. Certain: they were told. Likely: figures that cannot be read or stand still, and samples of a capture "
+        "that end before those of the other GPUs.",
     .advice = "Whether to go on with it.",
     .needs = kNeeds,
     .params = kParams,

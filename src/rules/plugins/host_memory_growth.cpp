@@ -53,7 +53,7 @@ void judge(const Fact& memory, const Fact* who, double per_s, double to_limit_s,
   Finding finding;
   finding.where = memory.where;
   if (who != nullptr) finding.where.process = who->text("process").value_or("");
-  finding.cause = who == nullptr ? "Memory of the machine grows"
+  finding.cause = who == nullptr ? format("Memory of the machine grows{}", is_stairs ? " by stairs" : "")
                                  : format("Memory of {} grows{}", finding.where.process, is_stairs ? " by stairs" : "");
   finding.loss = format("full in ~{}", time_words(to_limit_s));
   finding.severity = to_limit_s <= kSoonS ? Severity::kCritical : Severity::kWarning;
@@ -62,9 +62,9 @@ void judge(const Fact& memory, const Fact* who, double per_s, double to_limit_s,
   finding.evidence["growth_bytes_per_s"] = per_s;
   finding.evidence["to_limit_s"] = to_limit_s;
   std::string why;
-  if (who != nullptr && is_stairs) {
-    why = format("{} rises of {}", std::lround(who->number("rises").value_or(0)),
-                 format_bytes(who->number("rise_bytes").value_or(0)));
+  if (const Fact& grows = who != nullptr ? *who : memory; is_stairs && grows.number("rises")) {
+    why = format("{} rises of {}", std::lround(*grows.number("rises")),
+                 format_bytes(grows.number("rise_bytes").value_or(0)));
   } else if (who != nullptr && who->number("growth_bytes_per_step")) {
     why = format("+{} every step", format_bytes(*who->number("growth_bytes_per_step")));
   } else {

@@ -67,6 +67,9 @@ std::optional<Hot> hottest(const FactTable& facts, const Scene& scene, double th
   return std::nullopt;
 }
 
+constexpr double kGpuWaitsPct = 70;
+constexpr double kNextCoreMaxPct = 50;
+
 std::string_view who(const Hot& hot) { return hot.process.empty() ? std::string_view("a thread") : hot.process; }
 
 // Threads of the training process that carry its name run Python; others are helpers with names of their own.
@@ -143,6 +146,22 @@ void judge(const FactTable& facts, const Scene& scene, const Params& params, Fin
         hot->process.empty() ? "One full core behind a low average" : format("One full core: {}", hot->process);
     finding.loss = "what it costs is not known without steps";
     finding.certainty = Certainty::kPossible;
+    // A GPU that is idle much of the time while one core is full and no other near it: it waits for that core.
+    const auto next = scene.cores->number("next_core_pct");
+    if (scene.steps == nullptr && scene.gpu_busy_pct && *scene.gpu_busy_pct < kGpuWaitsPct && next &&
+        *next <= kNextCoreMaxPct) {
+      finding.certainty = Certainty::kLikely;
+      finding.severity = Severity::kWarning;
+      finding.claims = "other";
+      finding.loss = format("GPU busy {} %", figure(*scene.gpu_busy_pct));
+      finding.lost_pct = 100 - *scene.gpu_busy_pct;
+      finding.evidence["gpu_busy_pct"] = *scene.gpu_busy_pct;
+      finding.why.push_back(format("the next core is at {} %: one thread does it all", figure(*next)));
+      finding.advice.push_back(
+          {.change = "loader workers (num_workers > 0), or that work in one batched call on the GPU",
+           .note = "which code it is was not looked at: py-spy top, or hotlap run"});
+      finding.limits.emplace_back("how much of a step it takes: no step was seen");
+    }
     out.add(std::move(finding));
     return;
   }

@@ -5,6 +5,7 @@
 
 #include "rules/loader_model.h"
 #include "rules/step_findings.h"
+#include "rules/unknown_loader.h"
 #include "rules/words.h"
 
 namespace hotlap {
@@ -429,26 +430,11 @@ void storage_bound(const FactTable& facts, const Case& c, const LoaderChoice& ch
                             .note = "its speed is not measured"});
 }
 
-void unknown_loader(const Case& c, Finding& finding) {
-  const bool has_loader = c.loader != nullptr;
-  finding.cause = has_loader ? "Training waits for data" : "Time passes before each forward pass";
-  finding.certainty = has_loader ? Certainty::kLikely : Certainty::kPossible;
-  finding.why.push_back(format("{} of {} ms pass before the forward pass begins; {}", figure(c.wait_ms),
-                               figure(c.step_ms),
-                               has_loader ? "the loader is not one that the hook knows"
-                                          : "no loader was seen: it is loading, or other code there"));
-  finding.advice.push_back({.change = "load and prepare batches in the background, ahead of the step",
-                            .step_ms_low = std::nullopt,
-                            .step_ms_high = std::nullopt,
-                            .basis = Basis::kRuleOfThumb,
-                            .note = "what a batch costs is not known"});
-  finding.limits.emplace_back("how many workers would do is not known");
-}
-
 void judge(const FactTable& facts, const Case& c, const Params& params, FindingSink& out) {
   Finding finding = base_finding(c);
   if (!c.is_known) {
-    unknown_loader(c, finding);
+    describe_unknown_loader(facts, c.steps->where,
+                            {.step_ms = c.step_ms, .wait_ms = c.wait_ms, .has_loader = c.loader != nullptr}, finding);
     out.add(std::move(finding));
     return;
   }

@@ -69,6 +69,8 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     if (use->number("mean_pct").value_or(0) < params.number("busy_pct") ||
         !is_seen_for(*use, params.number("patience")))
       continue;
+    // A figure that stands still was not measured.
+    if (number_in(same_device(facts, "gpu.health", *use), "frozen_busy_pct")) continue;
     const auto active = use->number("sm_active_pct");
     const auto power = use->number("power_w");
     const auto limit = use->number("power_limit_w");

@@ -3,6 +3,8 @@
 #include <array>
 #include <cmath>
 
+#include "base/text.h"
+#include "rules/fact_number.h"
 #include "rules/gpu_findings.h"
 #include "rules/words.h"
 
@@ -16,6 +18,10 @@ constexpr std::array kParams{
     window_param(),
     patience_param(),
 };
+
+constexpr double kSmallUsePct = 30;
+constexpr double kSmallFillPct = 30;
+constexpr double kCoarseS = 2;
 
 void judge(const FactTable& facts, const std::vector<const Fact*>& gpus, bool is_low, FindingSink& out) {
   const Fact& worst = **std::ranges::min_element(gpus, {}, [](const Fact* gpu) { return gpu->number("mean_pct"); });
@@ -48,6 +54,20 @@ void judge(const FactTable& facts, const std::vector<const Fact*>& gpus, bool is
                                                 : "record it with the hook: hotlap run -- python train.py",
                             .note = has_steps ? "a larger batch changes training: retune the learning rate"
                                               : "which part of a step waits is not known without steps"});
+  const Fact* memory = same_device(facts, "gpu.memory", worst);
+  const auto fill = number_in(memory, "peak_pct");
+  if (is_low && fill && *fill < kSmallFillPct && worst.number("p95_pct").value_or(100) < kSmallUsePct) {
+    finding.why.push_back(format("memory at most {} of {}", format_bytes(memory->number("peak_bytes").value_or(0)),
+                                 format_bytes(memory->number("total_bytes").value_or(0))));
+    finding.advice.push_back({.change = "a smaller GPU, or none: a smaller type of the instance",
+                              .note = "use and memory both leave most of it free; its speed there is not known"});
+  }
+  // Samples that are far apart miss bursts between them.
+  const double samples_s = worst.number("sample_period_s").value_or(0);
+  if (samples_s >= kCoarseS) {
+    finding.limits.push_back(
+        format("bursts between samples: there is one every {} s (nvidia-smi -lms 100)", figure(samples_s)));
+  }
   if (const auto window = worst.number("source_window_s"); window && *window > 0)
     finding.limits.push_back(format("bursts shorter than the source's {} s", figure(*window)));
   out.add(std::move(finding));

@@ -31,6 +31,8 @@ constexpr std::array kParams{
               .help = "so much longer steps must be meanwhile, for other programs to count"},
 };
 
+constexpr double kOvercommittedPct = 10;  // of steal, for long: the host has given away more than it has
+
 Finding finding_of(const FactTable& facts, const Fact& around, std::optional<double> slowdown, double share_pct) {
   Finding finding;
   finding.where = around.where;
@@ -53,6 +55,7 @@ void by_hypervisor(const FactTable& facts, const Fact& around, double steal, Fin
   Finding finding = finding_of(facts, around, around.number("steal_slowdown_pct"), high);
   finding.cause = "The hypervisor gives this machine's cores to others";
   finding.loss = format("{} % of their time", figure(steal));
+  if (steal >= kOvercommittedPct) finding.severity = Severity::kCritical;
   finding.evidence["steal_pct"] = steal;
   finding.why.insert(finding.why.begin(),
                      format("steal is {} %, at 10 % or more in {} % of the time, for up to {} s", figure(steal),

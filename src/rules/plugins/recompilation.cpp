@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "base/text.h"
+#include "rules/fact_number.h"
 #include "rules/step_findings.h"
 #include "rules/words.h"
 
@@ -38,8 +39,52 @@ void judge(const Fact& steps, double share, FindingSink& out) {
   out.add(std::move(finding));
 }
 
+// Nobody measured the compiler: steps whose input has a new shape take far longer, and nearly no others do.
+constexpr double kMostSlow = 60;    // percent of the steps with a new shape
+constexpr double kOthersSlow = 40;  // percent of the slow steps that have none
+constexpr double kFirstStepsMin = 3;
+
+void judge_by_shape(const FactTable& facts, const Fact& shapes, FindingSink& out) {
+  const double lost = shapes.number("lost_pct").value_or(0);
+  const double first = shapes.number("first_steps").value_or(0);
+  Finding finding = share_finding(shapes.where, {.cause = "Each new shape of the input compiles anew",
+                                                 .loss = format("{} % of the steps", figure(lost)),
+                                                 .claims = "compile",
+                                                 .share_pct = lost,
+                                                 .lost_s = shapes.number("lost_s"),
+                                                 .count = first});
+  finding.certainty = Certainty::kLikely;
+  finding.evidence["new_shapes"] = first;
+  finding.evidence["first_ms"] = shapes.number("first_ms").value_or(0);
+  finding.evidence["again_ms"] = shapes.number("again_ms").value_or(0);
+  finding.why.push_back(format("{} steps with a new shape take {} ms, with a shape seen before {} ms", figure(first),
+                               figure(shapes.number("first_ms").value_or(0)),
+                               figure(shapes.number("again_ms").value_or(0))));
+  finding.why.push_back(format("{} shapes in {} steps", figure(shapes.number("shapes").value_or(0)),
+                               figure(shapes.number("steps").value_or(0))));
+  finding.advice.push_back(
+      {.change = "pad or bucket the batches to few shapes, or dynamic ones (torch.compile(dynamic="
+                 "True), reduce_retracing in TensorFlow); warm all of them up before training",
+       .step_ms_low = shapes.number("again_ms"),
+       .step_ms_high = number_in(facts.find("steps.summary"), "mean_ms"),
+       .basis = Basis::kModel,
+       .note = "cudnn.benchmark tries its algorithms out for each shape: off, it costs less then"});
+  finding.limits.emplace_back("whether it compiles, retraces or tunes: by the time alone");
+  out.add(std::move(finding));
+}
+
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
-  for (const StepShare& one : step_shares(facts, params, "compile")) judge(*one.steps, one.share_pct, out);
+  const std::vector<StepShare> measured = step_shares(facts, params, "compile");
+  for (const StepShare& one : measured) judge(*one.steps, one.share_pct, out);
+  if (!measured.empty()) return {};
+  for (const Fact* shapes : facts.all("shapes.summary")) {
+    if (shapes->number("first_steps").value_or(0) < kFirstStepsMin) continue;
+    if (shapes->number("lost_pct").value_or(0) < params.number("share_pct")) continue;
+    if (shapes->number("slow_first_pct").value_or(0) < kMostSlow) continue;
+    if (shapes->number("slow_others_pct").value_or(0) > kOthersSlow) continue;
+    judge_by_shape(facts, *shapes, out);
+    break;
+  }
   return {};
 }
 
@@ -48,7 +93,10 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
 extern constinit const RuleSpec rule_recompilation{
     .id = "Recompilation",
     .title = "torch.compile compiles again after the warm-up",
-    .why = "Looks at the compiler's share of typical steps; what the first steps compile is warm-up and not counted.",
+    .why =
+        "Looks at the compiler's share of typical steps; what the first steps compile is warm-up and not counted. "
+        "Where "
+        "it was not measured and steps tell the shape of their input: steps with a new shape against the others.",
     .advice = "Fewer shapes, or dynamic ones, with the step time that leaves.",
     .needs = kNeeds,
     .params = kParams,

@@ -4,9 +4,10 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "rules/fact_number.h"
+#include "rules/pause_kind.h"
 #include "rules/series_words.h"
 #include "rules/step_findings.h"
+#include "rules/step_period.h"
 #include "rules/words.h"
 
 namespace hotlap {
@@ -40,6 +41,8 @@ constexpr std::array kParams{
     share_param("3", "share of step time that slow steps must cost beyond the median"),
 };
 
+constexpr double kDearPct = 10;  // of step time, that slow steps cost: then their number does not matter
+
 // The claim of a part of the step whose own rule comes first.
 std::string claim_of(const std::string& part) {
   for (const std::string_view known : {"data_wait", "checkpoint", "evaluation", "gc", "compile", "other"}) {
@@ -54,6 +57,15 @@ std::string part_words(const std::string& part) {
   if (part == "compile") return "compilation";
   if (part == "other") return "code outside loader and model";
   return part;
+}
+
+// The slow steps are those whose input has a new shape: Recompilation speaks of them.
+bool are_new_shapes(const FactTable& facts, const Fact& slow) {
+  constexpr double kMost = 60;
+  return std::ranges::any_of(facts.all("shapes.summary"), [&](const Fact* shapes) {
+    return shapes->number("slow_first_pct").value_or(0) >= kMost &&
+           2 * shapes->number("lost_s").value_or(0) >= slow.number("lost_s").value_or(0);
+  });
 }
 
 void judge(const FactTable& facts, const Fact& slow, double outliers, FindingSink& out) {
@@ -83,10 +95,9 @@ void judge(const FactTable& facts, const Fact& slow, double outliers, FindingSin
   }
   if (const std::string words = series_words(slow, "along", "along_typical", "along_slow"); !words.empty())
     finding.why.push_back("along with it " + words);
-  const Fact* loader = fact_for(facts, "loader.summary", slow.where);
-  const auto workers = number_in(loader, "workers");
-  if (period && workers && *workers > 1 && std::fmod(*period, *workers) == 0 && part == "data_wait") {
-    finding.why.push_back(format("a batch of each of {} loader workers, then all are awaited", std::lround(*workers)));
+  if ((part == "data_wait" || part.empty() || part == "other") && is_worker_period(facts, slow)) {
+    finding.why.push_back(format("a batch of each of {} loader workers, then all are awaited",
+                                 figure(*loader_workers(facts, slow.where))));
     finding.look_alikes_excluded.emplace_back("checkpoints");
   }
   finding.advice.push_back({.change = "look at what runs at these steps",
@@ -104,7 +115,16 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     const double outliers = slow->number(kOver[at]).value_or(0);
     // Steps at a short period are a part of the typical variation: no deviation shows them.
     const bool is_periodic = slow->number("period_steps").has_value();
-    if (outliers <= params.number("n_outliers") && !is_periodic) continue;
+    // Few that cost much are no small matter either.
+    const bool is_dear = slow->number("lost_pct").value_or(0) >= kDearPct;
+    if (outliers <= params.number("n_outliers") && !is_periodic && !is_dear) continue;
+    // Pauses that have a name have a rule of their own.
+    const Fact* pauses = fact_for(facts, "interruptions.summary", slow->where);
+    if (pauses != nullptr && pause_kind(facts, *pauses).kind != PauseKind::kUnknown &&
+        2 * pauses->number("total_s").value_or(0) >= slow->number("lost_s").value_or(0)) {
+      continue;
+    }
+    if (are_new_shapes(facts, *slow)) continue;
     judge(facts, *slow, is_periodic ? slow->number("slow").value_or(outliers) : outliers, out);
     return {};
   }

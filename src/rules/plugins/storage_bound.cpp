@@ -3,14 +3,15 @@
 #include <array>
 
 #include "rules/fact_number.h"
+#include "rules/gpu_findings.h"
 #include "rules/step_findings.h"
+#include "rules/step_period.h"
 #include "rules/words.h"
 
 namespace hotlap {
 namespace {
 
-constexpr std::array kNeeds{std::string_view{"ceilings.disk"}, std::string_view{"breakdown.parts"},
-                            std::string_view{"steps.summary"}};
+constexpr std::array kNeeds{std::string_view{"ceilings.disk"}};
 constexpr std::array kParams{
     ParamDesc{.name = "busy_pct",
               .default_text = "90",
@@ -24,13 +25,25 @@ constexpr std::array kParams{
               .max = 100,
               .unit = "%",
               .help = "share of step time spent waiting for data from which on the rule speaks"},
+    ParamDesc{.name = "gpu_pct",
+              .default_text = "60",
+              .min = 1,
+              .max = 100,
+              .unit = "%",
+              .help = "where no step says what waits: mean use of the GPUs up to which they may wait for the disk"},
 };
 constexpr double kSmallReadBytes = 128 * 1024;
+constexpr double kFullOfWait = 0.8;  // of the time that training waits a disk is full: it is what is waited for
+constexpr double kFullMinPct = 20;   // below, one may be full by chance
 
-const Fact* busiest(const FactTable& facts, const Where& where, double busy_pct) {
+// A disk that is busy all the time, or full for as long as training waits.
+const Fact* busiest(const FactTable& facts, const Where& where, double busy_pct, double wait_pct) {
   const Fact* most = nullptr;
   for (const Fact* disk : facts.all("ceilings.disk")) {
-    if (!same_place(disk->where, where) || disk->number("busy_pct").value_or(0) < busy_pct) continue;
+    const double full = disk->number("full_pct").value_or(0);
+    const bool is_full_meanwhile = full >= std::max(kFullMinPct, kFullOfWait * wait_pct);
+    if (!same_place(disk->where, where)) continue;
+    if (disk->number("busy_pct").value_or(0) < busy_pct && !is_full_meanwhile) continue;
     // One that is busy writing holds up no loader.
     if (disk->number("read_bytes_per_s").value_or(0) < disk->number("write_bytes_per_s").value_or(0)) continue;
     if (most == nullptr || *disk->number("busy_pct") > *most->number("busy_pct")) most = disk;
@@ -38,53 +51,91 @@ const Fact* busiest(const FactTable& facts, const Where& where, double busy_pct)
   return most;
 }
 
-void judge(const Fact& disk, const Fact& steps, const Fact* loader, double wait, FindingSink& out) {
+Finding head(const Fact& disk) {
   const double rate = disk.number("read_bytes_per_s").value_or(0);
   const double reads = disk.number("reads_per_s").value_or(0);
   const double size = disk.number("read_bytes").value_or(0);
   const bool by_count = size > 0 && size < kSmallReadBytes;
   Finding finding;
-  finding.where = steps.where;
+  finding.where.node = disk.where.node;
   finding.where.device = disk.where.device;
   finding.cause = format("Storage: disk {} is at its ceiling", disk.where.device);
-  finding.severity = wait >= 30 ? Severity::kCritical : Severity::kWarning;
   finding.certainty = Certainty::kLikely;
   finding.claims = "data_wait";
   finding.distance = -1;
-  set_step_loss(steps, wait, finding);
   finding.evidence["busy_pct"] = disk.number("busy_pct").value_or(0);
   finding.evidence["read_bytes_per_s"] = rate;
   finding.evidence["reads_per_s"] = reads;
   finding.why.push_back(format("busy {} % of the time: {} MB/s, {} reads a second of {} kB, {} ms each",
                                figure(disk.number("busy_pct").value_or(0)), figure(rate / 1e6), figure(reads),
                                figure(size / 1e3), figure(disk.number("read_ms").value_or(0))));
-  if (loader != nullptr) {
-    const double wall = loader->number("batch_wall_ms").value_or(0);
-    const auto cpu = loader->number("batch_cpu_ms");
-    if (wall > 0 && cpu)
-      finding.why.push_back(format("workers on CPU {} % of a batch's time", figure(100 * std::min(*cpu / wall, 1.0))));
+  if (const auto queue = disk.number("queue"); queue && *queue >= 1.5) {
+    finding.why.back() += format(", {} waiting", figure(*queue));
+    finding.evidence["queue"] = *queue;
   }
   finding.advice.push_back(
       {.change = by_count ? "pack small files into shards (tar, webdataset, parquet), read in order"
                           : "a faster disk, a copy in memory, or smaller files (compressed, resized once)",
        .note = "workers and prefetch won't help; its speed then is not measured"});
   finding.look_alikes_excluded.emplace_back("too few workers");
+  return finding;
+}
+
+void judge(const FactTable& facts, const Fact& disk, const Fact& steps, const Fact* loader, double wait,
+           FindingSink& out) {
+  Finding finding = head(disk);
+  finding.where.rank = steps.where.rank;
+  finding.severity = wait >= 30 ? Severity::kCritical : Severity::kWarning;
+  set_step_loss(steps, wait, finding);
+  if (loader != nullptr) {
+    const double wall = loader->number("batch_wall_ms").value_or(0);
+    const auto cpu = loader->number("batch_cpu_ms");
+    if (wall > 0 && cpu)
+      finding.why.push_back(format("workers on CPU {} % of a batch's time", figure(100 * std::min(*cpu / wall, 1.0))));
+  }
+  if (const std::string words = worker_period_words(facts, steps.where); !words.empty()) finding.why.push_back(words);
+  out.add(std::move(finding));
+}
+
+// Nobody saw what a step waits for: a GPU that is little used beside a disk that is full.
+void judge_machine(const FactTable& facts, const Params& params, FindingSink& out) {
+  double idle_pct = -1;
+  const Fact* idle = nullptr;
+  for (const Fact* use : job_gpus(facts, "gpu.use")) {
+    const auto mean = use->number("mean_pct");
+    if (!mean || *mean > params.number("gpu_pct") || !is_in_use(*use) || 100 - *mean <= idle_pct) continue;
+    idle_pct = 100 - *mean;
+    idle = use;
+  }
+  if (idle == nullptr) return;
+  const Fact* disk = busiest(facts, {.node = idle->where.node}, params.number("busy_pct"), idle_pct);
+  if (disk == nullptr) return;
+  Finding finding = head(*disk);
+  finding.loss = format("{} busy {} % of the time", idle->where.device, figure(100 - idle_pct));
+  finding.severity = idle_pct >= 50 ? Severity::kCritical : Severity::kWarning;
+  if (const std::string words = host_words(facts, *idle); !words.empty()) finding.why.push_back(words);
+  // What else a GPU waits for is not known, so the loss has a bound and no figure.
+  finding.lost_pct = idle->number("idle_pct") ? *idle->number("idle_pct") : idle_pct;
+  finding.limits.emplace_back("how much of a step is waiting: no step says it");
   out.add(std::move(finding));
 }
 
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
-  for (const Fact* parts : facts.all("breakdown.parts")) {
+  const std::vector<const Fact*> all_parts = facts.all("breakdown.parts");
+  const auto is_measured = [](const Fact* parts) { return parts->number("data_wait").has_value(); };
+  if (std::ranges::none_of(all_parts, is_measured)) judge_machine(facts, params, out);
+  for (const Fact* parts : all_parts) {
     const auto wait = parts->number("data_wait");
     if (!wait || *wait < params.number("wait_pct")) continue;
     const Fact* steps = fact_for(facts, "steps.summary", parts->where);
-    const Fact* disk = busiest(facts, parts->where, params.number("busy_pct"));
+    const Fact* disk = busiest(facts, parts->where, params.number("busy_pct"), *wait);
     if (steps == nullptr || disk == nullptr) continue;
     // Workers that compute all the time do not wait for the disk, however busy it is.
     const Fact* loader = fact_for(facts, "loader.summary", parts->where);
     const auto wall = number_in(loader, "batch_wall_ms");
     const auto cpu = number_in(loader, "batch_cpu_ms");
     if (wall && cpu && *wall > 0 && *cpu / *wall > 0.7) continue;
-    judge(*disk, *steps, loader, *wait, out);
+    judge(facts, *disk, *steps, loader, *wait, out);
     return {};
   }
   return {};
@@ -97,8 +148,8 @@ extern constinit const RuleSpec rule_storage_bound{
     .title = "A disk is at its ceiling while training waits for data",
     .why =
         "Looks for a disk that is busy all the time with reading, while training waits for data and loader workers "
-        "wait "
-        "for I/O. Busy is not the same as full for disks that do many things at once, so it is likely only.",
+        "wait for I/O; or that is full for as long as it waits. Without steps a GPU that is little used stands for the "
+        "wait. Busy is not the same as full for disks that do many things at once, so it is likely only.",
     .advice = "Fewer, larger reads, or a faster place.",
     .needs = kNeeds,
     .params = kParams,

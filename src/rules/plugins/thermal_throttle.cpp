@@ -8,6 +8,28 @@
 namespace hotlap {
 namespace {
 
+// Without a word of the driver: so hot, so much hotter and so much slower than before, and not at its power limit.
+constexpr double kHotC = 83;
+constexpr double kNearSlowdownC = 5;
+constexpr double kRiseC = 8;
+constexpr double kClockDrop = 0.1;
+constexpr double kAtLimit = 0.95;
+constexpr double kGuessedSharePct = 50;
+
+bool looks_hot(const Fact& limits) {
+  const auto first_c = limits.number("temperature_first_c");
+  const auto last_c = limits.number("temperature_last_c");
+  const auto first_mhz = limits.number("clock_first_mhz");
+  const auto last_mhz = limits.number("clock_last_mhz");
+  if (!first_c || !last_c || !first_mhz || !last_mhz || *first_mhz <= 0) return false;
+  const auto slowdown = limits.number("temperature_slowdown_c");
+  const double hot = slowdown ? std::min(kHotC, *slowdown - kNearSlowdownC) : kHotC;
+  const auto power = limits.number("power_last_w");
+  const auto limit = limits.number("power_limit_w");
+  const bool is_at_limit = power && limit && *power >= kAtLimit * *limit;
+  return *last_c >= hot && *last_c - *first_c >= kRiseC && *last_mhz <= (1 - kClockDrop) * *first_mhz && !is_at_limit;
+}
+
 constexpr std::array kNeeds{std::string_view{"gpu.limits"}};
 constexpr std::array kParams{
     percent_param("share_pct", "5", "share of time with clocks lowered because of heat, from which on the rule speaks"),
@@ -15,9 +37,15 @@ constexpr std::array kParams{
 
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   for (const Fact* limits : working_limits(facts)) {
-    const auto share = limits->number("thermal_pct");
-    if (!share || *share < params.number("share_pct")) continue;
-    Finding finding = limit_finding(facts, *limits, *share);
+    const auto told = limits->number("thermal_pct");
+    if (told ? *told < params.number("share_pct") : !looks_hot(*limits)) continue;
+    Finding finding = limit_finding(facts, *limits, told.value_or(kGuessedSharePct));
+    if (!told) {
+      finding.certainty = Certainty::kLikely;
+      finding.loss = "clocks fall as it gets hot";
+      finding.evidence.erase("share_pct");
+      finding.limits.emplace_back("the driver's reason: it was not recorded");
+    }
     finding.cause = format("{} is too hot and lowers its clocks", limits->where.device);
     const auto first = limits->number("temperature_first_c");
     const auto last = limits->number("temperature_last_c");
@@ -41,7 +69,8 @@ extern constinit const RuleSpec rule_thermal_throttle{
     .title = "A GPU lowers its clocks because of heat",
     .why =
         "Adds up the time in which the driver or the hardware gave heat as the reason for lower clocks. Certain: the "
-        "GPU says so.",
+        "GPU says so. Where no reason was recorded, likely: clocks that fell while it became hot, below its power "
+        "limit.",
     .advice = "Cooling.",
     .needs = kNeeds,
     .params = kParams,

@@ -46,7 +46,11 @@ void judge(const FactTable& facts, const Fact& threads, double per_core, bool is
   finding.evidence["job_threads"] = job;
   finding.evidence["usable_cores"] = usable;
   finding.evidence["runnable_per_core"] = per_core;
-  std::string why = format("{} threads of the job on {} cores", figure(job), cores_figure(usable));
+  const auto host = threads.number("host_threads");
+  std::string why = threads.number("job_threads")
+                        ? format("{} threads of the job on {} cores", figure(job), cores_figure(usable))
+                    : host ? format("{} threads on the machine, {} cores", figure(*host), cores_figure(usable))
+                           : format("more tasks than {} cores", cores_figure(usable));
   if (loaders >= 1) why += format(": {} of {} each", counted(std::lround(loaders), "loader worker"), figure(of_loader));
   finding.why.push_back(std::move(why));
   if (is_throttled) {
@@ -61,7 +65,17 @@ void judge(const FactTable& facts, const Fact& threads, double per_core, bool is
   const Fact* steps = fact_for(facts, "steps.summary", threads.where);
   const Fact* parts = fact_for(facts, "breakdown.parts", threads.where);
   const auto wait = number_in(parts, "data_wait");
-  const bool by_workers = loaders >= 1 && of_loader >= 4 && loaders * of_loader > usable;
+  // Where no process was seen, meta.json may tell how many workers there are, and how many threads each has.
+  const Fact* told = facts.find("job.told");
+  const auto told_workers = number_in(told, "workers");
+  const auto told_each = number_in(told, "omp_num_threads");
+  const bool are_told = told_workers && *told_workers >= 1 && (!told_each || *told_workers * *told_each > usable);
+  const bool is_unseen = !threads.number("job_threads");
+  if (is_unseen && are_told) {
+    finding.why.push_back(format("by meta.json {} loader workers", figure(*told_workers)) +
+                          (told_each ? format(" of {} threads each", figure(*told_each)) : std::string()));
+  }
+  const bool by_workers = (loaders >= 1 && of_loader >= 4 && loaders * of_loader > usable) || is_unseen;
   if (by_workers && steps != nullptr && wait && *wait >= 3) {
     finding.loss.clear();
     finding.claims = "data_wait";
@@ -79,6 +93,7 @@ void judge(const FactTable& facts, const Fact& threads, double per_core, bool is
                           std::max(1L, std::lround(usable / std::max(threads.number("ranks").value_or(1), 1.0)))),
          .note = "libraries count the machine's cores, not those that the job may use"});
   }
+  if (is_unseen) finding.limits.emplace_back("whose threads they are: no process of the job was seen");
   if (const auto set = threads.text("omp_num_threads"))
     finding.advice.back().note += format("; now OMP_NUM_THREADS={}", *set);
   finding.limits.emplace_back("how much faster fewer threads are");
@@ -90,11 +105,13 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     const auto usable = threads->number("usable_cores");
     const auto job = threads->number("job_threads");
     const auto per_core = threads->number("runnable_per_core");
-    if (!usable || !job || !per_core || *usable <= 0) continue;
+    if (!usable || !per_core || *usable <= 0) continue;
     const bool is_throttled = threads->number("throttled_pct").value_or(0) >= params.number("throttled_pct");
     const bool is_crowded = *per_core >= params.number("runnable_per_core");
     // Threads that sleep cost nothing; tasks that want to run may be others' programs.
-    if ((!is_crowded && !is_throttled) || *job < params.number("threads_per_core") * *usable) continue;
+    if (!is_crowded && !is_throttled) continue;
+    // Where the job's processes were not seen, what crowds the cores is said all the same, and that nobody knows whose.
+    if (job ? *job < params.number("threads_per_core") * *usable : is_throttled && !is_crowded) continue;
     judge(facts, *threads, *per_core, is_throttled, out);
   }
   return {};

@@ -1,6 +1,9 @@
 // Training became slower at one moment, and stayed so.
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
+#include <vector>
 
 #include "base/text.h"
 #include "rules/series_words.h"
@@ -21,7 +24,59 @@ constexpr std::array kParams{
     share_param("3", "share of the time of typical steps that it has cost so far"),
 };
 
-void judge(const Fact& change, const Fact* steps, double pct, double lost_s, double share, FindingSink& out) {
+// It came bit by bit: all changes of one process were for the worse. As one change, from the first level to the last.
+struct Slope {
+  const Fact* first = nullptr;
+  const Fact* last = nullptr;
+  double pct = 0;
+  double lost_s = 0;
+};
+std::optional<Slope> slope_of(const std::vector<const Fact*>& changes) {
+  Slope slope;
+  for (const Fact* change : changes) {
+    if (slope.first == nullptr) slope.first = change;
+    if (change->where != slope.first->where || change->text("process") != slope.first->text("process")) continue;
+    if (change->number("change_pct").value_or(0) <= 0) return std::nullopt;
+    slope.last = change;
+    const double level = slope.first->number("before_ms").value_or(0);
+    const double now = change->number("after_ms").value_or(0);
+    if (now > 0) slope.lost_s += change->number("lasts_s").value_or(0) * std::max(1 - level / now, 0.0);
+  }
+  if (slope.last == slope.first) return std::nullopt;
+  const double level = slope.first->number("before_ms").value_or(0);
+  if (level <= 0) return std::nullopt;
+  slope.pct = 100 * (slope.last->number("after_ms").value_or(level) / level - 1);
+  return slope;
+}
+
+// What the GPUs say of it: clocks that fell with it, or a GPU that waits.
+struct GpuView {
+  bool has_lower_clock = false;
+  std::string waits;  // "power 160 -> 70 W, 70 -> 52 C at the same clock"
+};
+GpuView gpu_view(const FactTable& facts) {
+  constexpr double kFell = 0.93;
+  constexpr double kSame = 0.97;
+  GpuView view;
+  for (const Fact* limits : facts.all("gpu.limits")) {
+    const auto first = limits->number("clock_first_mhz");
+    const auto last = limits->number("clock_last_mhz");
+    if (!first || !last) continue;
+    view.has_lower_clock |= *last < kFell * *first;
+    const auto power = limits->number("power_first_w");
+    const auto power_now = limits->number("power_last_w");
+    if (*last < kSame * *first || !power || !power_now || *power_now > 0.9 * *power || !view.waits.empty()) continue;
+    view.waits = format("power {} -> {} W", figure(*power), figure(*power_now));
+    const auto warm = limits->number("temperature_first_c");
+    const auto now = limits->number("temperature_last_c");
+    if (warm && now) view.waits += format(", {} -> {} C", figure(*warm), figure(*now));
+    view.waits += " at the same clock";
+  }
+  return view;
+}
+
+void judge(const FactTable& facts, const Fact& change, const Fact* steps, double pct, double lost_s, double share,
+           FindingSink& out) {
   const std::string part = change.text("part").value_or("");
   Finding finding = share_finding(change.where, {.cause = "Training became slower, and stayed so",
                                                  .loss = format("+{} % for each sample", figure(pct)),
@@ -43,12 +98,34 @@ void judge(const Fact& change, const Fact* steps, double pct, double lost_s, dou
                                  figure(change.number("part_share_pct").value_or(0))));
   if (const std::string words = series_words(change, "along", "along_before", "along_after"); !words.empty())
     finding.why.push_back("along with it " + words);
+  const GpuView gpus = gpu_view(facts);
+  if (gpus.has_lower_clock && finding.claims == "change") finding.claims = "gpu_clocks";
+  if (change.text("along").value_or("").starts_with("cpu.steal")) finding.claims = "neighbour";
+  if (!gpus.waits.empty()) {
+    finding.why.push_back("the GPU waits: " + gpus.waits);
+    finding.look_alikes_excluded.emplace_back("heat and power limit (the GPU is cooler and its clock the same)");
+  }
   finding.advice.push_back({.change = "look at what changed then",
                             .note = steps == nullptr ? "" : "what moved along is named, not what caused it"});
   out.add(std::move(finding));
 }
 
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
+  if (const auto slope = slope_of(facts.all("changes.point"))) {
+    const Fact* steps = fact_for(facts, "steps.summary", slope->first->where);
+    const double steady_s = steps == nullptr ? 0 : steps->number("steady_s").value_or(0);
+    const double share = steady_s > 0 ? std::min(100 * slope->lost_s / steady_s, 100.0) : 0;
+    if (slope->pct >= params.number("change_pct") && share >= params.number("share_pct")) {
+      Fact whole = *slope->last;
+      whole.fields["before_ms"] = slope->first->number("before_ms").value_or(0);
+      for (const std::string_view field : {"at_s", "at_step", "along_before", "half_width_pct"}) {
+        if (const auto value = slope->first->number(field)) whole.set(field, *value);
+      }
+      if (slope->first->text("along") != slope->last->text("along")) whole.fields.erase("along");
+      judge(facts, whole, steps, slope->pct, slope->lost_s, share, out);
+      return {};
+    }
+  }
   for (const Fact* change : facts.all("changes.point")) {
     const double pct = change->number("change_pct").value_or(0);
     const double lost_s = change->number("lost_s").value_or(0);
@@ -57,7 +134,7 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     const double steady_s = steps == nullptr ? 0 : steps->number("steady_s").value_or(0);
     const double share = steady_s > 0 ? std::min(100 * lost_s / steady_s, 100.0) : 0;
     if (share < params.number("share_pct")) continue;
-    judge(*change, steps, pct, lost_s, share, out);
+    judge(facts, *change, steps, pct, lost_s, share, out);
     return {};
   }
   return {};

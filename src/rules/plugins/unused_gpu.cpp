@@ -18,6 +18,8 @@ constexpr std::array kParams{
     patience_param(),
 };
 
+constexpr double kHeldPct = 50;  // of a GPU's memory, that is held while nothing runs there
+
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   std::map<std::string, std::pair<std::vector<const Fact*>, std::vector<const Fact*>>> by_node;  // unused, used
   for (const Fact* use : facts.all("gpu.use")) {
@@ -25,7 +27,7 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     const auto ever = use->number("ever_pct");
     if (!ever || use->where.device.find('/') != std::string::npos || !is_seen_for(*use, params.number("patience")))
       continue;
-    const bool is_unused = *ever <= params.number("ever_pct");
+    const bool is_unused = *ever <= params.number("ever_pct") && !is_in_use(*use);
     if (!is_unused && use->number("is_of_job") == 0) continue;
     auto& [unused, used] = by_node[use->where.node];
     (is_unused ? unused : used).push_back(use);
@@ -35,15 +37,28 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     if (unused.empty()) continue;
     const std::size_t all = unused.size() + used.size();
     double held = 0;
+    double full = 0;  // highest fill of one of them, in percent
+    double taken = 0;
+    double paid_s = 0;
     for (const Fact* use : unused) {
-      if (const Fact* memory = same_device(facts, "gpu.memory", *use)) held += memory->number("job_bytes").value_or(0);
+      paid_s = std::max(paid_s, use->number("observed_s").value_or(0));
+      const Fact* memory = same_device(facts, "gpu.memory", *use);
+      if (memory == nullptr) continue;
+      held += memory->number("job_bytes").value_or(0);
+      full = std::max(full, memory->number("mean_pct").value_or(0));
+      taken += memory->number("mean_bytes").value_or(0);
     }
     Finding finding;
     finding.where = place_of(unused);
     finding.cause = used.empty() ? format("No GPU is used: {} idle", devices_words(unused))
                                  : format("{} of {} GPUs unused", unused.size(), all);
     finding.loss = "paid for all the time";
-    finding.severity = Severity::kWarning;
+    finding.severity = 2 * unused.size() > all ? Severity::kCritical : Severity::kWarning;
+    if (!used.empty()) {
+      finding.lost_of = LostOf::kRun;
+      finding.lost_pct = 100 * static_cast<double>(unused.size()) / static_cast<double>(all);
+      finding.lost_s = paid_s * *finding.lost_pct / 100;
+    }
     finding.certainty = Certainty::kCertain;
     finding.claims = "unused_gpu";
     finding.evidence["unused"] = static_cast<double>(unused.size());
@@ -51,6 +66,15 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     std::string why = format("nothing ever ran on {}", devices_words(unused));
     if (!used.empty()) why += format(", {} {} busy", devices_words(used), used.size() == 1 ? "is" : "are");
     finding.why.push_back(std::move(why));
+    if (held < 1e8 && full >= kHeldPct) {
+      finding.why.push_back(format("memory is held all the same: {}, up to {} % full; they are not free",
+                                   format_bytes(taken), figure(full)));
+      finding.evidence["held_pct"] = full;
+      finding.advice.push_back({.change =
+                                    "look for processes that hold it and do nothing (nvidia-smi, ps): stuck ones and "
+                                    "notebooks that were left open",
+                                .note = "a process in state D goes only with a reboot"});
+    }
     if (held >= 1e8)
       finding.why.push_back(format("the job holds {} of memory on them all the same", format_bytes(held)));
     if (used.empty()) {
