@@ -62,13 +62,18 @@ void judge_by_shape(const FactTable& facts, const Fact& shapes, FindingSink& out
                                figure(shapes.number("again_ms").value_or(0))));
   finding.why.push_back(format("{} shapes in {} steps", figure(shapes.number("shapes").value_or(0)),
                                figure(shapes.number("steps").value_or(0))));
-  finding.advice.push_back(
-      {.change = "pad or bucket the batches to few shapes, or dynamic ones (torch.compile(dynamic="
-                 "True), reduce_retracing in TensorFlow); warm all of them up before training",
-       .step_ms_low = shapes.number("again_ms"),
-       .step_ms_high = number_in(facts.find("steps.summary"), "mean_ms"),
-       .basis = Basis::kModel,
-       .note = "cudnn.benchmark tries its algorithms out for each shape: off, it costs less then"});
+  Advice advice{.change =
+                    "pad or bucket the batches to few shapes, or dynamic ones (torch.compile(dynamic=True), "
+                    "reduce_retracing in TensorFlow); warm all of them up before training",
+                .basis = Basis::kModel,
+                .note = "cudnn.benchmark tries its algorithms out for each shape: off, it costs less then"};
+  const auto again = shapes.number("again_ms");
+  const auto mean = number_in(facts.find("steps.summary"), "mean_ms");
+  if (again && mean && *again < *mean) {
+    advice.step_ms_low = again;
+    advice.step_ms_high = mean;
+  }
+  finding.advice.push_back(std::move(advice));
   finding.limits.emplace_back("whether it compiles, retraces or tunes: by the time alone");
   out.add(std::move(finding));
 }
