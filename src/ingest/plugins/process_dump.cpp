@@ -1,5 +1,5 @@
 // Processes of a job, taken again and again into a text: "## t=<seconds>" before each reading, then a table of ps with
-// its titles, or copies of /proc/PID/status and /proc/PID/smaps_rollup, each behind a line that names it. A process that
+// its titles, or copies of /proc/PID/status and /proc/PID/smaps_rollup, each behind a line that names it. One that
 // started others is a training process, those are its loader workers; a worker that takes a dead one's place has its
 // name.
 #include <algorithm>
