@@ -1,48 +1,74 @@
 #include "store/span_block.h"
 
 #include <algorithm>
-#include <array>
 
 namespace hotlap {
 namespace {
-
-constexpr std::size_t kColumns = 9;
 
 // Differences wrap: every 64-bit value comes back, whatever a file holds.
 std::uint64_t difference(std::uint64_t now, std::uint64_t before) {
   return zigzag(static_cast<std::int64_t>(now - before));
 }
 
-std::array<std::uint64_t, kColumns> fields(const Span& span) {
-  return {static_cast<std::uint64_t>(span.start_ns),
-          static_cast<std::uint64_t>(span.duration_ns) + 1,
-          static_cast<std::uint64_t>(span.kind),
-          span.name,
-          span.process,
-          span.thread,
-          static_cast<std::uint64_t>(span.step),
-          static_cast<std::uint64_t>(span.value_a) + 1,
-          static_cast<std::uint64_t>(span.value_b) + 1};
+// `value` at `to`, which has room; behind it.
+std::byte* write_varint(std::byte* to, std::uint64_t value) {
+  while (value >= 0x80) {
+    *to++ = static_cast<std::byte>(value | 0x80);
+    value >>= 7;
+  }
+  *to++ = static_cast<std::byte>(value);
+  return to;
 }
 
-constexpr std::array<bool, kColumns> kByDifference{true, false, true, true, true, true, true, false, false};
+// Columns are the templates' arguments so that each has a loop of its own: these run once for every event of a trace.
+template <auto kGet, bool kIsDifference>
+void put_column(std::span<const Span> spans, Bytes& scratch, Bytes& out) {
+  constexpr std::size_t kVarintMax = 10;
+  if (scratch.size() < spans.size() * kVarintMax) scratch.resize(spans.size() * kVarintMax);
+  std::byte* to = scratch.data();
+  std::uint64_t before = 0;
+  for (const Span& span : spans) {
+    const std::uint64_t now = kGet(span);
+    to = write_varint(to, kIsDifference ? difference(now, before) : now);
+    before = now;
+  }
+  const auto size = static_cast<std::size_t>(to - scratch.data());
+  put_varint(out, size);
+  put_bytes(out, ByteView(scratch).first(size));
+}
+
+template <auto kSet, bool kIsDifference>
+bool take_column(ByteReader& reader, std::vector<Span>& spans) {
+  ByteReader column(reader.bytes(reader.varint()));
+  if (!reader.ok()) return false;
+  std::uint64_t now = 0;
+  for (Span& span : spans) {
+    const std::uint64_t read = column.varint();
+    now = kIsDifference ? now + static_cast<std::uint64_t>(unzigzag(read)) : read;
+    kSet(span, now);
+  }
+  return column.ok() && column.remaining() == 0;
+}
+
+constexpr auto kSigned = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+// "Missing" is -1 and is stored as 0.
+constexpr auto kMissable = [](std::int64_t value) { return static_cast<std::uint64_t>(value) + 1; };
+constexpr auto kUnmissable = [](std::uint64_t value) { return static_cast<std::int64_t>(value - 1); };
 
 }  // namespace
 
 void encode_spans(std::span<const Span> spans, Bytes& out) {
   put_varint(out, spans.size());
-  Bytes column;
-  for (std::size_t c = 0; c < kColumns; ++c) {
-    column.clear();
-    std::uint64_t before = 0;
-    for (const Span& span : spans) {
-      const std::uint64_t now = fields(span)[c];
-      put_varint(column, kByDifference[c] ? difference(now, before) : now);
-      before = now;
-    }
-    put_varint(out, column.size());
-    put_bytes(out, column);
-  }
+  Bytes scratch;
+  put_column<[](const Span& s) { return kSigned(s.start_ns); }, true>(spans, scratch, out);
+  put_column<[](const Span& s) { return kMissable(s.duration_ns); }, false>(spans, scratch, out);
+  put_column<[](const Span& s) { return static_cast<std::uint64_t>(s.kind); }, true>(spans, scratch, out);
+  put_column<[](const Span& s) { return std::uint64_t{s.name}; }, true>(spans, scratch, out);
+  put_column<[](const Span& s) { return std::uint64_t{s.process}; }, true>(spans, scratch, out);
+  put_column<[](const Span& s) { return std::uint64_t{s.thread}; }, true>(spans, scratch, out);
+  put_column<[](const Span& s) { return kSigned(s.step); }, true>(spans, scratch, out);
+  put_column<[](const Span& s) { return kMissable(s.value_a); }, false>(spans, scratch, out);
+  put_column<[](const Span& s) { return kMissable(s.value_b); }, false>(spans, scratch, out);
 }
 
 bool decode_spans(ByteView bytes_untrusted, std::vector<Span>& out) {
@@ -51,28 +77,17 @@ bool decode_spans(ByteView bytes_untrusted, std::vector<Span>& out) {
   const std::uint64_t count = reader.varint();
   if (!reader.ok() || count > kSpansPerBlockMax || count > reader.remaining()) return false;
   out.resize(count);
-  for (std::size_t c = 0; c < kColumns; ++c) {
-    ByteReader column(reader.bytes(reader.varint()));
-    if (!reader.ok()) return false;
-    std::uint64_t now = 0;
-    for (Span& span : out) {
-      const std::uint64_t read = column.varint();
-      now = kByDifference[c] ? now + static_cast<std::uint64_t>(unzigzag(read)) : read;
-      switch (c) {
-        case 0: span.start_ns = static_cast<std::int64_t>(now); break;
-        case 1: span.duration_ns = static_cast<std::int64_t>(now - 1); break;
-        case 2: span.kind = static_cast<SpanKind>(now); break;
-        case 3: span.name = static_cast<std::uint32_t>(now); break;
-        case 4: span.process = static_cast<std::uint32_t>(now); break;
-        case 5: span.thread = static_cast<std::uint32_t>(now); break;
-        case 6: span.step = static_cast<std::int64_t>(now); break;
-        case 7: span.value_a = static_cast<std::int64_t>(now - 1); break;
-        default: span.value_b = static_cast<std::int64_t>(now - 1); break;
-      }
-    }
-    if (!column.ok() || column.remaining() != 0) return false;
-  }
-  return reader.remaining() == 0;
+  using Number = std::uint64_t;
+  return take_column<[](Span& s, Number n) { s.start_ns = static_cast<std::int64_t>(n); }, true>(reader, out) &&
+         take_column<[](Span& s, Number n) { s.duration_ns = kUnmissable(n); }, false>(reader, out) &&
+         take_column<[](Span& s, Number n) { s.kind = static_cast<SpanKind>(n); }, true>(reader, out) &&
+         take_column<[](Span& s, Number n) { s.name = static_cast<std::uint32_t>(n); }, true>(reader, out) &&
+         take_column<[](Span& s, Number n) { s.process = static_cast<std::uint32_t>(n); }, true>(reader, out) &&
+         take_column<[](Span& s, Number n) { s.thread = static_cast<std::uint32_t>(n); }, true>(reader, out) &&
+         take_column<[](Span& s, Number n) { s.step = static_cast<std::int64_t>(n); }, true>(reader, out) &&
+         take_column<[](Span& s, Number n) { s.value_a = kUnmissable(n); }, false>(reader, out) &&
+         take_column<[](Span& s, Number n) { s.value_b = kUnmissable(n); }, false>(reader, out) &&
+         reader.remaining() == 0;
 }
 
 SpanSummary summarize(std::span<const Span> spans) {
