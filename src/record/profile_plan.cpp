@@ -112,7 +112,7 @@ Result<void> take(std::string_view item, ProfilePlan& plan) {
 Result<ProfilePlan> parse_profile_plan(std::string_view text, bool is_live) {
   ProfilePlan plan;
   for (const std::string_view item : split(text, ',')) HOTLAP_TRY(take(trim(item), plan));
-  if (plan.is_off && plan.is_wanted()) return wrong(text, "off goes with nothing else");
+  if (plan.is_off && text.find(',') != std::string_view::npos) return wrong(text, "off goes with nothing else");
   if (plan.is_off) return plan;
   if (!is_live) {
     if (plan.is_now) return wrong(text, "now is for a run that is there already: hotlap set RUN --profile now");

@@ -170,14 +170,13 @@ class Profile:
     def look(self, index, took, steps):
         """Nothing is on: is something due?"""
         t = now()
-        usual = self.typical.ns()
-        longest = took - (steps - 1) * usual  # of the steps since the last look, if one of them was long
-        is_outlier = (self.plan.on_outlier and self.typical.count >= TYPICAL_STEPS and t >= self.outlier_ns
-                      and longest > OUTLIER_RATIO * usual and longest > usual + OUTLIER_NS_MIN)
+        is_outlier = self.plan.on_outlier and self.is_outlier(took, steps, t)
         self.typical.add(took // steps, steps)
         wanted = self.due(index, t, is_outlier)
         if not wanted or t < self.retry_ns:
+            self.core.own_ns += now() - t
             return
+        usual = self.typical.ns()
         try:
             why = self.own_use.active() or _others.active() or self.budget.refusal(self.folder(), usual, t)
         except OSError as error:
@@ -191,6 +190,13 @@ class Profile:
             return
         self.wanted = wanted
         self.start(WINDOW if self.budget.is_known else MEASURING, index, t)
+
+    def is_outlier(self, took, steps, t):
+        if self.typical.count < TYPICAL_STEPS or t < self.outlier_ns:
+            return False
+        usual = self.typical.ns()
+        longest = took - (steps - 1) * usual  # of the steps since the last look, if one of them was long
+        return longest > OUTLIER_RATIO * usual and longest > usual + OUTLIER_NS_MIN
 
     def start(self, state, index, t):
         self.acted_ns = t
