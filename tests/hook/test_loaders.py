@@ -56,6 +56,7 @@ def test_each_loader_keeps_its_settings_and_costs(tmp_path):
     assert set(infos) == {"loader.1", "loader.2"}
     assert (infos["loader.1"]["dataset"], infos["loader.1"]["batch_size"]) == ("Pictures", 4)
     assert (infos["loader.2"]["dataset"], infos["loader.2"]["batch_size"]) == ("Proofs", 2)
+    assert (infos["loader.1"]["batches"], infos["loader.2"]["batches"]) == (8, 6)  # of a pass, before the first ends
     for kind in (w.WORKER_BATCH, w.WORKER_FETCH, w.WORKER_COLLATE):
         found = names(ring, ring.spans(kind))
         assert found.count(TRAIN) == 16 and found.count(PROOF) == 12 and len(found) == 28

@@ -31,7 +31,8 @@ class LoaderState:
             self.said_to = recorder.names
             self.name = recorder.name(self.text)
             self.depth_name = recorder.name("loader.queue_depth " + self.text) if self.settings["num_workers"] else 0
-            recorder.info("loader.%d" % self.number, dict(self.settings, known=True, number=self.number))
+            recorder.info("loader.%d" % self.number, dict(self.settings, known=True, number=self.number,
+                                                          batches=batches_of(self.of())))
 
 
 def settings_of(loader):
@@ -42,6 +43,14 @@ def settings_of(loader):
             "persistent_workers": loader.persistent_workers, "drop_last": loader.drop_last,
             "sampler": type(sampler).__name__, "collate": getattr(loader.collate_fn, "__name__", ""),
             "start_method": start_method(loader)}
+
+
+def batches_of(loader):
+    """Batches of one pass, where that is known before it ends; a stream has no length, or one that is only a guess."""
+    try:
+        return None if hasattr(type(loader.dataset), "__iter__") else len(loader)
+    except Exception:  # of the program's own sampler or data set
+        return None
 
 
 def start_method(loader):
