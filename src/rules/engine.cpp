@@ -131,6 +131,10 @@ RulesOutcome run_rules(std::span<const RuleSpec* const> rules, const FactTable& 
   }
   std::erase_if(out.findings,
                 [](const Finding& finding) { return finding.lost_pct && *finding.lost_pct < kSmallestLossPct; });
+  // Where nobody saw a step, what was looked at is all that was recorded.
+  if (facts.find("steps.summary") == nullptr) {
+    for (Finding& finding : out.findings) finding.lost_of = LostOf::kRun;
+  }
   settle_claims(out.findings);
   // By time where it is known, since shares may be of different things.
   double seconds_of_pct = 0;

@@ -74,10 +74,23 @@ TEST(RulesEngine, LossesNeverAddUpToMoreThanWasLost) {
   EXPECT_DOUBLE_EQ(*out.findings[1].lost_s, 20);
 }
 
+FactTable with_steps() {
+  FactTable facts;
+  facts.add(Fact{.kind = "steps.summary"});
+  return facts;
+}
+
+// Where nobody saw a step, a share is of the time that was recorded.
+TEST(RulesEngine, WithoutStepsALossIsOfTheRun) {
+  const std::array rules{&kCause};
+  EXPECT_EQ(run_rules(rules, {}, {}).findings.at(0).lost_of, LostOf::kRun);
+  EXPECT_EQ(run_rules(rules, with_steps(), {}).findings.at(0).lost_of, LostOf::kSteps);
+}
+
 // 80 % of the steps and 70 % of the run are different seconds; the order is by seconds.
 TEST(RulesEngine, LossesBetweenTheStepsTakeNothingFromTheSteps) {
   const std::array rules{&kElsewhere, &kBetweenSteps};
-  const RulesOutcome out = run_rules(rules, {}, {});
+  const RulesOutcome out = run_rules(rules, with_steps(), {});
   ASSERT_EQ(out.findings.size(), 2U);
   EXPECT_EQ(out.findings[0].rule, "BetweenSteps");
   EXPECT_DOUBLE_EQ(*out.findings[0].lost_pct, 70);

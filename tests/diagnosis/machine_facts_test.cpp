@@ -57,6 +57,24 @@ TEST(HostMemory, WorkersThatCopySharedPagesGrowByPss) {
   EXPECT_NEAR(*machine->number("to_limit_s"), (44 * kGiB - 8e9) / 80e6, 30);
 }
 
+// In a short run PSS is seen a few times only: RSS tells that the process grows, and which.
+TEST(HostMemory, AShortRunIsJudgedByRss) {
+  FakeRecording recording;
+  job().record(recording);
+  const auto leak = [](double s) { return s < 1105 ? kGiB + 40e6 * (s - 1000) : 0.01 * kGiB; };
+  add_gauge(recording, "process.memory.rss.bytes", "main", {}, leak);
+  add_gauge(recording, "process.memory.pss.bytes", "main", {.every_s = 45}, leak);
+  add_gauge(recording, "memory.total.bytes", "", {.every_s = 10}, [](double) { return 16 * kGiB; });
+  add_gauge(recording, "memory.working_set.bytes", "", {.to_s = 1110}, leak);  // the job ended at 1,100 s
+  const FactTable facts = analyze(recording);
+  const Fact* main = fact_of(facts, "host_memory.process", "process", "main");
+  ASSERT_NE(main, nullptr);
+  EXPECT_EQ(main->text("measure"), "RSS");
+  EXPECT_EQ(main->text("shape"), "leak");
+  EXPECT_NEAR(main->number("growth_bytes_per_s").value_or(0), 40e6, 2e6);
+  EXPECT_NEAR(facts.find("host_memory.summary")->number("used_bytes").value_or(0), kGiB + 4e9, 2e8);
+}
+
 TEST(HostMemory, TheGroupsLimitBinds) {
   FakeRecording recording;
   job().record(recording);

@@ -8,6 +8,7 @@
 #include "analysis/node_analyzer.h"
 #include "analysis/steady_window.h"
 #include "analysis/time_profile.h"
+#include "base/clock.h"
 
 namespace hotlap {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 constexpr std::array kSummaryFields{
     FactField{"limit_bytes", "By", "what the job may use: its group's limit, or the machine's memory"},
     FactField{"limited_by", "text", "group or machine"},
-    FactField{"used_bytes", "By", "working set now: without page cache that was not used lately"},
+    FactField{"used_bytes", "By", "working set at the window's end: without page cache that was not used lately"},
     FactField{"peak_bytes", "By", "the most of it"},
     FactField{"peak_pct", "%", "the same, of the limit"},
     FactField{"headroom_bytes", "By", "limit minus peak"},
@@ -134,7 +135,7 @@ class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
     Fact fact{.kind = "host_memory.summary"};
     fact.where.node = node;
     const auto peak = used.peak(INT64_MIN / 2, INT64_MAX);
-    fact.set("limit_bytes", limit).set("used_bytes", used.last()).set("peak_bytes", peak);
+    fact.set("limit_bytes", limit).set("used_bytes", level_at_end(used, window)).set("peak_bytes", peak);
     fact.set_text("limited_by", by_group ? "group" : "machine").set("oom_kills", oom_kills_);
     fact.set("steps_only", window.is_of_steps ? 1 : 0).set("window_s", window.seconds());
     if (limit && peak && *limit > 0)
@@ -153,6 +154,12 @@ class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
     out.add(std::move(fact));
   }
 
+  // At the window's end: after it the job may be over.
+  static std::optional<double> level_at_end(const LevelTrack& track, const SteadyWindow& window) {
+    const auto level = track.mean(window.to_ns - kNsPerS, window.to_ns);
+    return level ? level : track.last();
+  }
+
   void add_processes(const std::string& node, const SteadyWindow& window, FactTable& out) const {
     const auto entries = table_.entries();
     const double steps_per_s =
@@ -168,8 +175,10 @@ class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
         if (!process.pss.is_empty()) pss.push_back(&process.pss);
         continue;
       }
-      // What a process shares with its workers is not twice there.
-      const bool by_pss = !process.pss.is_empty();
+      // What a process shares with its workers is not twice there. It is looked at rarely: in a short run RSS tells
+      // more.
+      const bool by_pss =
+          !process.pss.is_empty() && (process.rss.is_empty() || process.pss.growth(window.from_ns, window.to_ns, 0));
       add_process(label, is, 1, by_pss ? process.pss : process.rss, by_pss, node, window, steps_per_s, out);
     }
     if (rss.empty()) return;

@@ -42,6 +42,7 @@ constexpr std::array kFields{
     FactField{"batch_size", "{sample}", ""},
     FactField{"prefetch_factor", "{batch}", "batches that each worker makes ahead"},
     FactField{"persistent_workers", "1", ""},
+    FactField{"epoch_batches", "{batch}", "of one pass over the data, as the loader tells its length"},
     FactField{"pin_memory", "1", ""},
     FactField{"start_method", "text", "fork, spawn or forkserver"},
     FactField{"dataset", "text", "class of the dataset"},
@@ -334,7 +335,8 @@ class LoaderAnalyzer final : public Analyzer {
     fact.set("known", truth(root["known"].truth()))
         .set("workers", root["num_workers"].number())
         .set("prefetch_factor", root["prefetch_factor"].number())
-        .set("batch_size", root["batch_size"].number());
+        .set("batch_size", root["batch_size"].number())
+        .set("epoch_batches", root["batches"].number());
     for (const std::string_view name : {"persistent_workers", "pin_memory"}) {
       if (const auto value = root[name].truth()) fact.set(name, truth(value));
     }

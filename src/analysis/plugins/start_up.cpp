@@ -1,6 +1,8 @@
 // From the job's start to its first step: what it waited for, and what was downloaded meanwhile.
 #include <algorithm>
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "analysis/node_analyzer.h"
 #include "analysis/time_profile.h"
@@ -19,6 +21,9 @@ constexpr std::array kFields{
     FactField{"received_bytes", "By", "over the network before the first step"},
     FactField{"receive_s", "s", "time of it with more than 1 MB/s"},
     FactField{"receive_bytes_per_s", "By/s", "mean over that time"},
+    FactField{"init_receive_s", "s", "of it, outside the phase of downloading: downloads inside initialisation"},
+    FactField{"init_received_bytes", "By", "received in that time"},
+    FactField{"init_receive_longest_s", "s", "the longest stretch of it"},
     FactField{"read_bytes", "By", "from disks before the first step"},
     FactField{"busy_cores", "{core}", "before the first step, mean"},
 };
@@ -26,6 +31,7 @@ constexpr std::array kSchemas{FactSchema{"start_up.summary", "the job up to its 
 constexpr std::array<std::string_view, 3> kMetrics{"network.total.receive.bytes", "disk.total.read.bytes",
                                                    "cpu.busy.seconds"};
 constexpr double kReceivingBytesPerS = 1e6;
+constexpr std::size_t kDownloadsMax = 256;
 
 double seconds(std::int64_t ns) { return static_cast<double>(ns) / static_cast<double>(kNsPerS); }
 
@@ -69,7 +75,7 @@ class StartUpAnalyzer final : public NodeAnalyzer<StartUpAnalyzer> {
       if (event.value > 0) transfer_bytes_ += static_cast<double>(event.value);
     }
     if (event.kind != EventKind::kPhase) return;
-    if (downloading_since_ns_ >= 0) download_ns_ += event.t_ns - downloading_since_ns_;
+    if (downloading_since_ns_ >= 0) add_download(downloading_since_ns_, event.t_ns);
     downloading_since_ns_ = event.text == to_string(Phase::kDownloading) ? event.t_ns : -1;
   }
 
@@ -90,31 +96,64 @@ class StartUpAnalyzer final : public NodeAnalyzer<StartUpAnalyzer> {
     fact.set("download_s", seconds(download_ns_ + open_ns)).set("transfers", transfers_);
     if (transfer_bytes_ > 0) fact.set("transfer_bytes", transfer_bytes_);
     set_network(start_ns, end_ns, fact);
+    set_initialisation(start_ns, end_ns, fact);
     if (read_.rate(start_ns, end_ns)) fact.set("read_bytes", read_.amount(start_ns, end_ns));
     fact.set("busy_cores", busy_.rate(start_ns, end_ns));
     out.add(std::move(fact));
   }
 
  private:
-  bool is_capture_ = false;  // imported: nobody saw the job begin
+  struct Received {
+    double seconds = 0;  // with more than 1 MB/s
+    double bytes = 0;    // in them
+    double longest_s = 0;
+    double current_s = 0;
+    void add(double observed_s, double amount) {
+      const bool is_receiving = observed_s > 0 && amount / observed_s >= kReceivingBytesPerS;
+      current_s = is_receiving ? current_s + observed_s : 0;
+      longest_s = std::max(longest_s, current_s);
+      seconds += is_receiving ? observed_s : 0;
+      bytes += is_receiving ? amount : 0;
+    }
+  };
+
+  void add_download(std::int64_t from_ns, std::int64_t to_ns) {
+    download_ns_ += to_ns - from_ns;
+    if (downloads_.size() < kDownloadsMax) downloads_.emplace_back(from_ns, to_ns);
+  }
+  bool is_downloading(std::int64_t t_ns) const {
+    if (downloading_since_ns_ >= 0 && t_ns >= downloading_since_ns_) return true;
+    return std::ranges::any_of(downloads_, [&](const auto& one) { return t_ns >= one.first && t_ns < one.second; });
+  }
+
+  // Bucket by bucket; of the whole time, or of what lies outside the phase of downloading.
+  Received received(std::int64_t start_ns, std::int64_t end_ns, bool with_downloading) const {
+    Received sum;
+    const std::int64_t width_ns = received_.observed().width_ns();
+    for (std::int64_t t = start_ns; t < end_ns; t += width_ns) {
+      const std::int64_t to_ns = std::min(t + width_ns, end_ns);
+      const bool counts = with_downloading || !is_downloading(t + (to_ns - t) / 2);
+      sum.add(counts ? received_.observed().sum(t, to_ns) : 0, received_.amount(t, to_ns));
+    }
+    return sum;
+  }
+
   void set_network(std::int64_t start_ns, std::int64_t end_ns, Fact& fact) const {
     if (!received_.rate(start_ns, end_ns)) return;
     fact.set("received_bytes", received_.amount(start_ns, end_ns));
-    const std::int64_t width_ns = received_.observed().width_ns();
-    double receiving_s = 0;
-    double bytes = 0;
-    for (std::int64_t t = start_ns; t < end_ns; t += width_ns) {
-      const std::int64_t to_ns = std::min(t + width_ns, end_ns);
-      const double observed = received_.observed().sum(t, to_ns);
-      const double amount = received_.amount(t, to_ns);
-      if (observed <= 0 || amount / observed < kReceivingBytesPerS) continue;
-      receiving_s += observed;
-      bytes += amount;
-    }
-    fact.set("receive_s", receiving_s);
-    if (receiving_s > 0) fact.set("receive_bytes_per_s", bytes / receiving_s);
+    const Received all = received(start_ns, end_ns, true);
+    fact.set("receive_s", all.seconds);
+    if (all.seconds > 0) fact.set("receive_bytes_per_s", all.bytes / all.seconds);
   }
 
+  void set_initialisation(std::int64_t start_ns, std::int64_t end_ns, Fact& fact) const {
+    if (!received_.rate(start_ns, end_ns)) return;
+    const Received inside = received(start_ns, end_ns, false);
+    fact.set("init_receive_s", inside.seconds).set("init_received_bytes", inside.bytes);
+    fact.set("init_receive_longest_s", inside.longest_s);
+  }
+
+  bool is_capture_ = false;  // imported: nobody saw the job begin
   RateProfile received_;
   RateProfile read_;
   RateProfile busy_;
@@ -125,6 +164,7 @@ class StartUpAnalyzer final : public NodeAnalyzer<StartUpAnalyzer> {
   std::int64_t first_step_duration_ns_ = 0;
   std::int64_t downloading_since_ns_ = -1;
   std::int64_t download_ns_ = 0;
+  std::vector<std::pair<std::int64_t, std::int64_t>> downloads_;  // phases of downloading that ended
   double transfers_ = 0;
   double transfer_bytes_ = 0;
 };

@@ -27,9 +27,10 @@ void judge(const Fact& steps, double share, FindingSink& out) {
         format("of a step of {} ms the collector takes {} ms, mean", figure(*mean), figure(*mean * share / 100)));
     finding.evidence["step_ms"] = *mean;
     finding.evidence["gc_ms"] = *mean * share / 100;
-    // A collection per epoch is left; cycles that pile up make it dearer than one of today's.
-    advice.step_ms_low = *mean * (1 - share / 100);
-    advice.step_ms_high = *mean * (1 - 0.8 * share / 100);
+    // A collection per epoch is left, and collecting cools the caches of what comes after it.
+    const double error = steps.number("half_width_ms").value_or(0.05 * *mean) / *mean;
+    advice.step_ms_low = *mean * (1 - share / 100) * (1 - error);
+    advice.step_ms_high = *mean * (1 - 0.93 * share / 100) * (1 + error);
   } else {
     finding.why.push_back(format("the collector takes {} % of a typical step", figure(share)));
   }

@@ -27,6 +27,7 @@ constexpr std::array kParams{
               .help = "of the limit that must have been taken so far"},
 };
 constexpr double kSoonS = 1800;
+constexpr double kOthersMinS = 1800;  // growth of other programs is looked at for so long before it is spoken of
 
 std::string time_words(double seconds) {
   if (seconds < 120) return format("{} s", figure(seconds));
@@ -43,6 +44,16 @@ const Fact* grower(const FactTable& facts, const Where& where) {
     if (most == nullptr || *rate > *most->number("growth_bytes_per_s")) most = process;
   }
   return most;
+}
+
+// Of a job whose training process is known not to grow: what grows is another program's. It fills the memory all the
+// same, but programs that come and go look alike for a while. (Workers' PSS is looked at so rarely that a short run
+// says nothing of them.)
+bool is_of_others(const FactTable& facts, const Fact& memory) {
+  if (memory.text("limited_by") == "group" || memory.number("window_s").value_or(0) >= kOthersMinS) return false;
+  return std::ranges::any_of(facts.all("host_memory.process"), [&](const Fact* process) {
+    return same_place(process->where, memory.where) && process->text("role") != "loader" && process->text("shape");
+  });
 }
 
 void judge(const Fact& memory, const Fact* who, double per_s, double to_limit_s, FindingSink& out) {
@@ -103,7 +114,7 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     const double of_process = who == nullptr ? 0 : *who->number("growth_bytes_per_s");
     const double of_machine = memory->number("growth_bytes_per_s").value_or(0);
     const double per_s = of_process > 0 ? of_process : of_machine;
-    if (per_s <= 0) continue;
+    if (per_s <= 0 || (of_process <= 0 && is_of_others(facts, *memory))) continue;
     const double taken = per_s * memory->number("window_s").value_or(0);
     if (taken < params.number("rise_pct") / 100 * *limit) continue;
     const double to_limit_s = *headroom / per_s;

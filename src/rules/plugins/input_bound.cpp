@@ -3,7 +3,9 @@
 #include <array>
 #include <cmath>
 
-#include "rules/loader_model.h"
+#include "rules/bigger_size.h"
+#include "rules/loader_case.h"
+#include "rules/page_cache_words.h"
 #include "rules/step_findings.h"
 #include "rules/unknown_loader.h"
 #include "rules/words.h"
@@ -28,224 +30,9 @@ constexpr std::array kParams{
               .help = "never advise more workers than this"},
 };
 
-constexpr double kTraceStepsMin = 3;
-constexpr double kIoShareHigh = 0.5;   // of a batch's time: the loader waits for storage, not for cores
-constexpr double kIoShareLow = 0.2;    // below, storage is excluded as a cause
-constexpr double kCoreWaitMin = 0.05;  // of the time without a core: below, others do not hold the job up
-constexpr double kGainMin = 0.03;      // of step time, for a change of workers to be advised
 constexpr double kUnexplained = 1.35;  // the step is so much longer than the model of it: something else is going on
 
-// What the facts say about one training process, per batch where it makes sense.
-struct Case {
-  const Fact* steps = nullptr;
-  double step_ms = 0;
-  double wait_ms = 0;
-  double wait_pct = 0;
-  double pauses_ms = 0;  // checkpoints and evaluation inside steps: no part of the pipeline
-  double batches = 1;    // per step
-  double measured_error = 0.05;
-  int workers = 0;
-  bool is_known = false;  // the hook knows the loader and saw what a batch costs
-  int workers_seen = 0;
-  int delivering() const { return workers_seen > 0 ? std::min(workers, workers_seen) : workers; }
-  double io_share = 0;  // of a batch's time in a worker
-  double cores = 1;     // usable
-  double outside = 0;   // cores taken by others
-  double busy_pct = 0;
-  bool has_cores = false;
-  std::optional<double> core_wait_share;  // of the time, of who wants most for a core
-  LoaderCosts costs;
-  std::string party = "training";  // who waits
-  const Fact* loader = nullptr;
-  const Fact* core_use = nullptr;
-
-  double model_ms(int n) const { return with_cores_ms(n, cores); }
-  // Other programs may go on taking their cores, or not.
-  double crowded_ms(int n) const { return with_cores_ms(n, std::max(cores - outside, 0.3 * cores)); }
-  bool shares_cores() const { return outside > 0.25 * cores; }
-  // Others hold it up only where it wants for a core; where that was not measured, full cores stand for it.
-  bool is_crowded_out() const { return shares_cores() && core_wait_share.value_or(1) >= kCoreWaitMin; }
-  double with_cores_ms(int n, double cores_then) const {
-    LoaderCosts then = costs;
-    then.cores = cores_then;
-    return batches * hotlap::step_ms(then, n) + pauses_ms;
-  }
-};
-
-const Fact* training_process(const FactTable& facts, const Case& c) {
-  const auto label = c.steps->text("process");
-  for (const Fact* fact : facts.all("core_use.process")) {
-    if (label && fact->text("process") == label && same_place(fact->where, c.steps->where)) return fact;
-  }
-  return nullptr;
-}
-
-// Time in which a process's main thread could run but had no core, of a time that it was looked at.
-std::optional<double> core_wait_share(const Fact* process) {
-  if (process == nullptr) return std::nullopt;
-  const auto pct = process->number("main_wait_pct");
-  return pct ? std::optional(*pct / 100) : std::nullopt;
-}
-
-// The same of the loader's workers, mean.
-std::optional<double> workers_core_wait_share(const FactTable& facts, const Case& c) {
-  double sum = 0;
-  int workers = 0;
-  for (const Fact* fact : facts.all("core_use.process")) {
-    if (fact->text("role") != "loader" || !same_place(fact->where, c.steps->where)) continue;
-    if (const auto share = core_wait_share(fact)) sum += *share, ++workers;
-  }
-  return workers > 0 ? std::optional(sum / workers) : std::nullopt;
-}
-
-void read_cores(const FactTable& facts, Case& c) {
-  c.core_use = fact_for(facts, "core_use.summary", c.steps->where);
-  if (c.core_use == nullptr) return;
-  const auto usable = c.core_use->number("usable_cores");
-  if (!usable) return;
-  c.has_cores = true;
-  c.cores = std::max(*usable, 0.1);
-  c.outside = c.core_use->number("outside_cores").value_or(0);
-  c.busy_pct = c.core_use->number("busy_pct").value_or(0);
-  c.costs.cores = c.cores;
-}
-
-// Time per batch of workers and training process as it would be with cores to spare.
-void derive_costs(const FactTable& facts, Case& c) {
-  const double wait = c.wait_ms / c.batches;
-  double wall = c.loader == nullptr ? 0 : c.loader->number("batch_wall_ms").value_or(0);
-  const double cpu_share = wall > 0 ? std::min(c.loader->number("batch_cpu_ms").value_or(wall) / wall, 1.0) : 1.0;
-  const bool in_series = c.workers == 0;
-  if (in_series) wall = wait;
-  double compute = std::max((c.step_ms - c.wait_ms - c.pauses_ms) / c.batches, 0.01);
-
-  const Fact* process = training_process(facts, c);
-  const double per_batch = c.step_ms / c.batches;
-  c.costs.worker_cpu_ms = wall * cpu_share;
-  const double off_cpu = wall - c.costs.worker_cpu_ms;
-  // Who is not on CPU waits for a core or for storage. The kernel counts the former; where it was not asked, full cores
-  // stand for it.
-  std::optional<double> for_core;
-  c.core_wait_share = core_wait_share(process);
-  if (const auto share = c.core_wait_share) {
-    const double waited = *share * per_batch;
-    const double used = std::max(process->number("main_thread_cores").value_or(0) * per_batch, c.costs.worker_cpu_ms);
-    // A thread loses its core where it uses it.
-    double in_loading = 0;
-    if (in_series) {
-      in_loading = process->number("main_thread_cores") ? waited * c.costs.worker_cpu_ms / std::max(used, 0.01)
-                                                        : waited * wall / (wall + compute);
-      for_core = in_loading;
-    }
-    compute -= std::min(waited - in_loading, 0.6 * compute);
-  }
-  if (!in_series) {
-    if (const auto share = workers_core_wait_share(facts, c)) {
-      for_core = *share * per_batch * c.delivering();
-      c.core_wait_share = std::max(c.core_wait_share.value_or(0), *share);
-    }
-  }
-  const double crowded = std::clamp((c.busy_pct - 70) / 25, 0.0, 1.0);
-  c.costs.worker_io_ms = for_core ? std::max(off_cpu - *for_core, 0.0) : off_cpu * (1 - crowded);
-  c.costs.compute_ms = compute;
-  c.costs.compute_cpu_ms = compute;
-  if (const auto cores = process == nullptr ? std::nullopt : process->number("cores")) {
-    const double cpu = *cores * per_batch - (in_series ? c.costs.worker_cpu_ms : 0);
-    c.costs.compute_cpu_ms = std::clamp(cpu, 0.05 * compute, std::max(c.cores, 1.0) * compute);
-  }
-  c.io_share = c.costs.worker_ms() > 0 ? c.costs.worker_io_ms / c.costs.worker_ms() : 0;
-  if (c.loader == nullptr) return;
-  c.costs.worker_spread = std::min(c.loader->number("batch_wall_cv").value_or(0), 0.6);
-  // Workers hand batches over through shared memory: a fixed cost and one per byte, seen on several machines.
-  c.costs.transfer_ms = 0.5 + c.loader->number("batch_bytes").value_or(0) / 2e6;
-}
-
-std::optional<Case> read_case(const FactTable& facts, const Fact& steps, const Params& params) {
-  Case c;
-  c.steps = &steps;
-  const auto step = steps.number("mean_ms");
-  const auto wait = steps.number("data_wait_ms");
-  if (!step || !wait || *step <= 0) return std::nullopt;
-  // A profiler's trace has few steps, chosen after a warm-up of its own.
-  const bool is_trace = steps.number("chosen") == 1;
-  const double steps_min = is_trace ? std::min(params.number("steps_min"), kTraceStepsMin) : params.number("steps_min");
-  if (steps.number("steady_count").value_or(0) < steps_min) return std::nullopt;
-  c.step_ms = *step;
-  c.wait_ms = std::min(*wait, *step);
-  c.wait_pct = 100 * c.wait_ms / c.step_ms;
-  c.batches = std::max(steps.number("batches_per_step").value_or(1), 1.0);
-  c.measured_error = steps.number("half_width_ms").value_or(0.05 * *step) / *step;
-  if (const Fact* parts = fact_for(facts, "breakdown.parts", steps.where)) {
-    c.pauses_ms = (parts->number("checkpoint").value_or(0) + parts->number("evaluation").value_or(0)) / 100 * c.step_ms;
-  }
-  if (const Fact* software = facts.find("job.software"); software != nullptr && software->number("gpu") == 1) {
-    c.party = "the GPU";
-  }
-  c.loader = fact_for(facts, "loader.summary", steps.where);
-  if (c.loader != nullptr) {
-    c.workers_seen = static_cast<int>(c.loader->number("workers_seen").value_or(0));
-    c.workers = static_cast<int>(c.loader->number("workers").value_or(c.workers_seen));
-    const bool has_costs = c.loader->number("batch_wall_ms").has_value();
-    c.is_known = c.loader->number("known").value_or(has_costs ? 1 : 0) == 1 && (has_costs || c.workers == 0);
-  }
-  read_cores(facts, c);
-  derive_costs(facts, c);
-  return c;
-}
-
-struct Range {
-  double low = 0;
-  double high = 0;
-};
-
-double square(double x) { return x * x; }
-
-// How far the model's answer may be off, as a share of it: what was measured varies, the model has its limits, and both
-// are larger the further we go from what was seen.
-double uncertainty(const Case& c, int workers_then, bool on_full_cores) {
-  const double tasks = c.costs.compute_ms > 0 ? c.costs.compute_cpu_ms / c.costs.compute_ms : 1;
-  double sum = square(c.measured_error) + square(0.04);
-  if (c.workers == 0) sum += square(0.04);
-  if (on_full_cores) sum += square(0.06);
-  if (on_full_cores && tasks > 1.3) sum += square(0.06);
-  if (!c.has_cores) sum += square(0.1);
-  if (c.io_share >= kIoShareHigh) sum += square(0.2);  // whether storage gives more was not tried
-  sum += square(0.015 * std::log2(1.0 + static_cast<double>(std::max(workers_then, 1)) / std::max(c.workers, 1)));
-  return std::clamp(std::sqrt(sum), 0.05, 0.3);
-}
-
-// How far off the model is for what was measured, with the workers that the run had.
-double model_error(const Case& c) { return std::clamp(c.step_ms / c.model_ms(c.delivering()), 0.8, 1.3); }
-
-// No step is shorter than its own computation, and none gets longer by what is advised.
-Range bounded(const Case& c, Range range) {
-  range.low = std::max(range.low, 0.97 * (c.batches * c.costs.compute_ms + c.pauses_ms));
-  range.low = std::min(range.low, c.step_ms);
-  range.high = std::clamp(range.high, range.low, c.step_ms);
-  if (c.shares_cores()) range.high = std::max(range.high, c.step_ms);  // they may take whatever is won
-  return range;
-}
-
-// Around the model's answer. Overheads that the model leaves out make a step longer, hardly ever shorter.
-Range predict(const Case& c, double then_ms, double crowded_ms, int workers_then, bool on_full_cores) {
-  const double half = uncertainty(c, workers_then, on_full_cores);
-  // On full cores the model is a floor: caches, memory bandwidth and two threads of one physical core make what shares
-  // them dearer, nothing makes it cheaper (8 and 20 % were seen).
-  const double below = on_full_cores ? 0.35 : 0.7;
-  const double above = on_full_cores ? 2.0 : 1.2;
-  // Other programs that take much are taken to go on.
-  // Where they would take all of the gain it comes when they are done: from there to the step as it is.
-  const bool gains_beside_them = c.shares_cores() && crowded_ms < (1 - kGainMin) * c.step_ms;
-  Range range{(gains_beside_them ? crowded_ms : then_ms) * (1 - below * half),
-              std::max(then_ms, crowded_ms) * (1 + above * half)};
-  if (c.workers > 0) {
-    range.low = std::min(range.low, then_ms * model_error(c));
-    range.high = std::max(range.high, then_ms * model_error(c));
-  }
-  return bounded(c, range);
-}
-
-Finding base_finding(const Case& c) {
+Finding base_finding(const LoaderCase& c) {
   Finding finding;
   finding.where = c.steps->where;
   finding.severity = c.wait_pct >= 30 ? Severity::kCritical : c.wait_pct >= 10 ? Severity::kWarning : Severity::kInfo;
@@ -272,7 +59,7 @@ Finding base_finding(const Case& c) {
   return finding;
 }
 
-void exclude_look_alikes(const FactTable& facts, const Case& c, Finding& finding) {
+void exclude_look_alikes(const FactTable& facts, const LoaderCase& c, Finding& finding) {
   if (c.is_known && c.io_share < kIoShareLow) {
     finding.look_alikes_excluded.push_back(
         format("storage ({} {} % on CPU)", c.workers == 0 ? "loading is" : "workers", figure(100 * (1 - c.io_share))));
@@ -290,13 +77,13 @@ std::string cores_counted(double cores) {
   return figure + (figure == "1" ? " core" : " cores");
 }
 
-std::string cores_words(const Case& c) {
+std::string cores_words(const LoaderCase& c) {
   const double idle = std::max(c.cores * (1 - c.busy_pct / 100), 0.0);
   return format("{} of {} idle", cores_figure(idle), cores_counted(c.cores));
 }
 
 // Which part of making a batch is worth a look.
-std::string dear_part(const Case& c) {
+std::string dear_part(const LoaderCase& c) {
   const double wall = c.loader->number("batch_wall_ms").value_or(0);
   if (wall <= 0) return {};
   for (const auto& [field, name] : {std::pair{"transform_ms", "transforms"}, std::pair{"collate_ms", "collate"},
@@ -307,10 +94,10 @@ std::string dear_part(const Case& c) {
   return {};
 }
 
-void advise_workers(const Case& c, const LoaderChoice& choice, Finding& finding) {
+void advise_workers(const LoaderCase& c, const LoaderChoice& choice, Finding& finding) {
   const bool on_full_cores = choice.limit == LoaderLimit::kCores;
-  const Range range =
-      predict(c, c.model_ms(choice.workers), c.crowded_ms(choice.workers), choice.workers, on_full_cores);
+  const MsRange range =
+      predict_step(c, c.model_ms(choice.workers), c.crowded_ms(choice.workers), choice.workers, on_full_cores);
   Advice advice{.change = format("DataLoader(num_workers={})", choice.workers),
                 .step_ms_low = range.low,
                 .step_ms_high = range.high,
@@ -324,7 +111,7 @@ void advise_workers(const Case& c, const LoaderChoice& choice, Finding& finding)
   if (c.io_share >= kIoShareHigh) finding.advice.back().note += "; IF the storage gives that much, not measured";
 }
 
-void too_few_workers(const Case& c, const LoaderChoice& choice, Finding& finding) {
+void too_few_workers(const LoaderCase& c, const LoaderChoice& choice, Finding& finding) {
   const LoaderCosts& costs = c.costs;
   if (c.workers == 0) {
     finding.cause = "Data is loaded between the steps: no loader workers";
@@ -346,7 +133,7 @@ void too_few_workers(const Case& c, const LoaderChoice& choice, Finding& finding
   advise_workers(c, choice, finding);
 }
 
-void cores_full(const Case& c, int workers_max, Finding& finding) {
+void cores_full(const FactTable& facts, const LoaderCase& c, int workers_max, Finding& finding) {
   const LoaderCosts& costs = c.costs;
   finding.cause = "All cores full: more loader workers will NOT help";
   std::string busy = format("{} at {} %", cores_counted(c.cores), figure(c.busy_pct));
@@ -362,12 +149,20 @@ void cores_full(const Case& c, int workers_max, Finding& finding) {
                             .step_ms_high = std::nullopt,
                             .basis = Basis::kRuleOfThumb,
                             .note = part});
+  if (const auto size = bigger_size(facts, c, workers_max)) {
+    finding.advice.push_back({.change = size->change(),
+                              .step_ms_low = size->step_ms.low,
+                              .step_ms_high = size->step_ms.high,
+                              .basis = Basis::kModel,
+                              .note = size->note()});
+    return;
+  }
   const double cores_then = 2 * c.cores;
   LoaderCosts then = costs;
   then.cores = cores_then;
   const LoaderChoice choice = choose_workers(then, std::min(static_cast<int>(2 * cores_then), workers_max));
   const double then_ms = c.with_cores_ms(choice.workers, cores_then);
-  const Range range = predict(c, then_ms, then_ms, choice.workers, choice.limit == LoaderLimit::kCores);
+  const MsRange range = predict_step(c, then_ms, then_ms, choice.workers, choice.limit == LoaderLimit::kCores);
   if ((range.low + range.high) / 2 > (1 - kGainMin) * c.step_ms) return;
   finding.advice.push_back({.change = format("{} and num_workers={}", cores_counted(cores_then), choice.workers),
                             .step_ms_low = range.low,
@@ -376,12 +171,12 @@ void cores_full(const Case& c, int workers_max, Finding& finding) {
                             .note = c.party == "the GPU" ? "with the same GPU" : ""});
 }
 
-void crowded_out(const Case& c, double alone_ms, Finding& finding) {
+void crowded_out(const LoaderCase& c, double alone_ms, Finding& finding) {
   finding.cause = format("Other programs take {} of {} cores", cores_figure(c.outside), cores_figure(c.cores));
   finding.certainty = std::min(finding.certainty, Certainty::kLikely);
   finding.why.push_back(format("all cores are full; a step takes {} ms, with the machine to itself about {} ms",
                                figure(c.step_ms), figure(alone_ms)));
-  const Range range = predict(c, alone_ms, alone_ms, c.workers, true);
+  const MsRange range = predict_step(c, alone_ms, alone_ms, c.workers, true);
   finding.advice.push_back({.change = "run it when they are done, or give it cores of its own",
                             .step_ms_low = range.low,
                             .step_ms_high = std::min(range.high, c.step_ms),
@@ -389,15 +184,15 @@ void crowded_out(const Case& c, double alone_ms, Finding& finding) {
                             .note = "more workers will not help"});
 }
 
-void few_shards(const Case& c, const LoaderChoice& choice, Finding& finding) {
+void few_shards(const LoaderCase& c, const LoaderChoice& choice, Finding& finding) {
   finding.cause = format("Only {} of {} loader workers deliver", c.workers_seen, c.workers);
   finding.certainty = std::min(finding.certainty, Certainty::kLikely);
   finding.why.push_back(format("{} never made a batch: the dataset has fewer shards than workers",
                                counted(c.workers - c.workers_seen, "worker")));
   finding.why.push_back(format("a batch costs {} ms of worker time, {} needs {} ms", figure(c.costs.worker_ms()),
                                c.party, figure(c.costs.compute_ms)));
-  const Range range = predict(c, c.model_ms(choice.workers), c.crowded_ms(choice.workers), choice.workers,
-                              choice.limit == LoaderLimit::kCores);
+  const MsRange range = predict_step(c, c.model_ms(choice.workers), c.crowded_ms(choice.workers), choice.workers,
+                                     choice.limit == LoaderLimit::kCores);
   finding.advice.push_back({.change = format("split the data into at least {} shards", choice.workers),
                             .step_ms_low = range.low,
                             .step_ms_high = range.high,
@@ -405,7 +200,7 @@ void few_shards(const Case& c, const LoaderChoice& choice, Finding& finding) {
                             .note = "more workers alone will not help"});
 }
 
-void storage_bound(const FactTable& facts, const Case& c, const LoaderChoice& choice, Finding& finding) {
+void storage_bound(const FactTable& facts, const LoaderCase& c, const LoaderChoice& choice, Finding& finding) {
   finding.cause = "Loader waits for storage";
   finding.certainty = std::min(finding.certainty, Certainty::kLikely);
   std::string where;
@@ -420,6 +215,7 @@ void storage_bound(const FactTable& facts, const Case& c, const LoaderChoice& ch
   finding.why.insert(finding.why.begin(),
                      format("of a batch's {} ms {} {} % for I/O", figure(c.costs.worker_ms()),
                             c.workers > 0 ? "a worker waits" : "loading waits", figure(100 * c.io_share)));
+  add_page_cache(facts, c.steps->where, finding);
   if (choice.workers > c.workers && c.model_ms(choice.workers) < (1 - kGainMin) * c.step_ms) {
     advise_workers(c, choice, finding);
   }
@@ -430,7 +226,7 @@ void storage_bound(const FactTable& facts, const Case& c, const LoaderChoice& ch
                             .note = "its speed is not measured"});
 }
 
-void judge(const FactTable& facts, const Case& c, const Params& params, FindingSink& out) {
+void judge(const FactTable& facts, const LoaderCase& c, const Params& params, FindingSink& out) {
   Finding finding = base_finding(c);
   if (!c.is_known) {
     describe_unknown_loader(facts, c.steps->where,
@@ -438,18 +234,18 @@ void judge(const FactTable& facts, const Case& c, const Params& params, FindingS
     out.add(std::move(finding));
     return;
   }
-  // Workers that compute all the time need a core each; those that wait for storage do not.
-  const double per_core = c.io_share < kIoShareLow ? 1 : 4;
-  const int most = std::clamp(static_cast<int>(std::ceil(per_core * c.cores)), c.workers + 1,
-                              std::max(static_cast<int>(params.number("workers_max")), c.workers + 1));
-  const LoaderChoice choice = choose_workers(c.costs, most);
+  const LoaderChoice choice = choose_for(c, static_cast<int>(params.number("workers_max")));
   const double best_ms = c.model_ms(choice.workers);
   // What the model says about the run as it was, with the workers that deliver.
   const double now_ms = c.workers == 0 ? c.step_ms : c.model_ms(c.delivering());
   const bool helps = best_ms < (1 - kGainMin) * std::min(c.step_ms, now_ms);
   exclude_look_alikes(facts, c, finding);
+  // Workers that wait for something else than a core give more when they are more, however full the cores are.
+  const bool helps_beside_others =
+      choice.workers > c.workers && c.crowded_ms(choice.workers) < (1 - kGainMin) * c.crowded_ms(c.delivering());
 
-  if (c.workers > 0 && c.is_crowded_out() && c.busy_pct >= 90 && now_ms < (1 - kGainMin) * c.step_ms) {
+  if (c.workers > 0 && c.is_crowded_out() && !helps_beside_others && c.busy_pct >= 90 &&
+      now_ms < (1 - kGainMin) * c.step_ms) {
     crowded_out(c, now_ms, finding);
   } else if (c.workers > 0 && c.workers_seen > 0 && c.workers_seen < c.workers && helps) {
     few_shards(c, choice, finding);
@@ -464,7 +260,7 @@ void judge(const FactTable& facts, const Case& c, const Params& params, FindingS
   } else if (helps && choice.workers > c.workers) {
     too_few_workers(c, choice, finding);
   } else if (c.core_use != nullptr && (choice.limit == LoaderLimit::kCores || c.busy_pct >= 90)) {
-    cores_full(c, std::max(static_cast<int>(params.number("workers_max")), 1), finding);
+    cores_full(facts, c, std::max(static_cast<int>(params.number("workers_max")), 1), finding);
   } else {
     out.cannot_tell(format("{} % of each step is waiting for data and no number of workers in the model changes that",
                            figure(c.wait_pct)));
@@ -474,15 +270,9 @@ void judge(const FactTable& facts, const Case& c, const Params& params, FindingS
 }
 
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
-  // Ranks wait for each other: the one that waits most for data holds up all.
-  std::optional<Case> worst;
   bool is_measured = false;
-  for (const Fact* steps : facts.all("steps.summary")) {
-    is_measured = is_measured || steps->number("data_wait_ms");
-    const auto found = read_case(facts, *steps, params);
-    if (!found || found->wait_pct < params.number("wait_pct")) continue;
-    if (!worst || found->wait_pct > worst->wait_pct) worst = found;
-  }
+  for (const Fact* steps : facts.all("steps.summary")) is_measured = is_measured || steps->number("data_wait_ms");
+  const auto worst = worst_loader_case(facts, params);
   if (worst) judge(facts, *worst, params, out);
   if (!is_measured) out.cannot_tell("how long training waits for data is not measured");
   return {};

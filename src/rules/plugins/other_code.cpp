@@ -17,6 +17,18 @@ constexpr std::array kParams{
     steps_min_param("typical steps that must have been seen"),
 };
 
+// Of the time in which the training thread wanted a core, the part in which it had one. 1: not known.
+double share_with_core(const FactTable& facts, const Fact& steps) {
+  for (const Fact* process : facts.all("core_use.process")) {
+    if (process->text("process") != steps.text("process") || !same_place(process->where, steps.where)) continue;
+    const auto wait_pct = process->number("main_wait_pct");
+    const auto cores = process->number("main_thread_cores");
+    if (!wait_pct || !cores || *wait_pct + 100 * *cores <= 0) return 1;
+    return 100 * *cores / (*wait_pct + 100 * *cores);
+  }
+  return 1;
+}
+
 void judge(const Fact& steps, double share, FindingSink& out) {
   Finding finding = share_finding(steps.where, {.cause = "Code that is neither loading nor the model",
                                                 .loss = format("{} % of each step", figure(share)),
@@ -51,7 +63,8 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
   for (const StepShare& one : step_shares(facts, params, "other")) {
     const Fact* parts = fact_for(facts, "breakdown.parts", one.steps->where);
     if (parts->number("compute_known") != 1) continue;  // the model itself is in it then
-    double share = one.share_pct;
+    double share = one.share_pct * share_with_core(facts, *one.steps);
+    if (share < params.number("share_pct")) continue;  // it is the wait for a core that is long, wherever it comes
     if (const auto idle = idle_beside_pct(facts, one.steps->where)) {
       share = std::min(share, *idle);
       if (share < params.number("share_pct")) continue;

@@ -2,16 +2,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "rules/fact_number.h"
+#include "rules/slow_rank_by_parts.h"
 #include "rules/step_findings.h"
 #include "rules/words.h"
 
 namespace hotlap {
 namespace {
 
-constexpr std::array kNeeds{std::string_view{"ranks.summary"}};
+constexpr std::array kNeeds{std::string_view{"steps.summary"}};
 constexpr std::array kParams{
     ParamDesc{.name = "slower_pct",
               .default_text = "5",
@@ -29,21 +31,23 @@ constexpr std::array kParams{
 };
 constexpr double kOthersSpread = 0.5;  // of its own: the others must lie closer together than that
 
-Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
-  const Fact& all = *facts.find("ranks.summary");
-  if (all.number("steps").value_or(0) < params.number("steps_min")) return {};
+// The ranks' own work side by side, step by step.
+std::optional<Finding> slow_rank_by_steps(const FactTable& facts, const Params& params) {
+  const Fact* summary = facts.find("ranks.summary");
+  if (summary == nullptr || summary->number("steps").value_or(0) < params.number("steps_min")) return std::nullopt;
+  const Fact& all = *summary;
   std::vector<const Fact*> ranks = facts.all("ranks.rank");
   std::ranges::stable_sort(ranks, std::greater{},
                            [](const Fact* one) { return one->number("slower_pct").value_or(0); });
-  if (ranks.empty()) return {};
+  if (ranks.empty()) return std::nullopt;
   const Fact& slow = *ranks.front();
   const double slower = slow.number("slower_pct").value_or(0);
   const double share = slow.number("slowest_share_pct").value_or(0);
   const double second = ranks.size() > 1 ? ranks[1]->number("slower_pct").value_or(0) : 0;
-  if (slower < params.number("slower_pct") || share < params.number("share_pct")) return {};
+  if (slower < params.number("slower_pct") || share < params.number("share_pct")) return std::nullopt;
   // Of two ranks neither is the rule and the other the exception; the median is the slower one's then.
   const double rank_count = all.number("ranks").value_or(0);
-  if (rank_count >= 3 && second > kOthersSpread * slower) return {};
+  if (rank_count >= 3 && second > kOthersSpread * slower) return std::nullopt;
   const Fact* steps = fact_for(facts, "steps.summary", slow.where);
   const double lost = slower / (100 + slower) * 100;
   Finding finding;
@@ -89,7 +93,13 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
   if (wait && !is_by_data) finding.look_alikes_excluded.emplace_back("data (it waits no longer than the others)");
   if (all.number("own_work") != 1)
     finding.limits.emplace_back("communication was not measured: whole steps are compared");
-  out.add(std::move(finding));
+  return finding;
+}
+
+Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
+  std::optional<Finding> found = slow_rank_by_steps(facts, params);
+  if (!found) found = slow_rank_by_parts(facts, params.number("slower_pct"), params.number("steps_min"));
+  if (found) out.add(std::move(*found));
   return {};
 }
 
@@ -100,7 +110,8 @@ extern constinit const RuleSpec rule_slow_rank{
     .title = "One rank is slower than the others",
     .why =
         "Compares the own work of all ranks step by step: the same one must be the slowest in most steps, and stand "
-        "apart from the others.",
+        "apart from the others. Where they wait for each other, so that all steps last the same, it compares what each "
+        "does for itself; the others must then spend longer where ranks meet, in the backward pass and communication.",
     .advice = "Where to look, and what a step takes without it.",
     .needs = kNeeds,
     .params = kParams,

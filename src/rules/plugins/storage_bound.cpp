@@ -4,6 +4,7 @@
 
 #include "rules/fact_number.h"
 #include "rules/gpu_findings.h"
+#include "rules/page_cache_words.h"
 #include "rules/step_findings.h"
 #include "rules/step_period.h"
 #include "rules/words.h"
@@ -94,6 +95,7 @@ void judge(const FactTable& facts, const Fact& disk, const Fact& steps, const Fa
       finding.why.push_back(format("workers on CPU {} % of a batch's time", figure(100 * std::min(*cpu / wall, 1.0))));
   }
   if (const std::string words = worker_period_words(facts, steps.where); !words.empty()) finding.why.push_back(words);
+  add_page_cache(facts, steps.where, finding);
   out.add(std::move(finding));
 }
 

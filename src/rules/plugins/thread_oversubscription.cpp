@@ -32,6 +32,24 @@ constexpr std::array kParams{
               .help = "share of the quota's periods in which the job is stopped, that counts like waiting for a core"},
 };
 
+constexpr double kPoolMin = 4;      // threads of a loader worker from which on it has a pool of its own
+constexpr double kMainPoolMin = 6;  // of a training process: a few sleep in each (autograd, pin_memory)
+
+// Workers whose pools together are more than the cores.
+bool is_by_workers(const Fact& threads, double usable) {
+  const double loaders = threads.number("loaders").value_or(0);
+  const double of_loader = threads.number("loader_threads").value_or(0);
+  return loaders >= 1 && of_loader >= kPoolMin && loaders * of_loader > usable;
+}
+
+// Processes of one thread each are no pool, however many they are: that the cores are full InputBound says.
+bool has_pool(const Fact& threads, double usable, double threads_per_core) {
+  if (is_by_workers(threads, usable)) return true;
+  const auto main = threads.number("main_threads");
+  if (!main) return threads.number("loaders").value_or(0) == 0;  // nobody is known to train: the threads are one job's
+  return *main >= std::max(threads_per_core * usable, kMainPoolMin);
+}
+
 void judge(const FactTable& facts, const Fact& threads, double per_core, bool is_throttled, FindingSink& out) {
   const double usable = threads.number("usable_cores").value_or(1);
   const double job = threads.number("job_threads").value_or(0);
@@ -75,7 +93,7 @@ void judge(const FactTable& facts, const Fact& threads, double per_core, bool is
     finding.why.push_back(format("by meta.json {} loader workers", figure(*told_workers)) +
                           (told_each ? format(" of {} threads each", figure(*told_each)) : std::string()));
   }
-  const bool by_workers = (loaders >= 1 && of_loader >= 4 && loaders * of_loader > usable) || is_unseen;
+  const bool by_workers = is_by_workers(threads, usable) || is_unseen;
   if (by_workers && steps != nullptr && wait && *wait >= 3) {
     finding.loss.clear();
     finding.claims = "data_wait";
@@ -100,6 +118,15 @@ void judge(const FactTable& facts, const Fact& threads, double per_core, bool is
   out.add(std::move(finding));
 }
 
+// The tasks that crowd the cores are counted over the machine: where others use most of what the job may use, they are
+// theirs.
+bool are_others(const FactTable& facts, const Where& where) {
+  const Fact* cores = fact_for(facts, "core_use.summary", where);
+  const auto outside = number_in(cores, "outside_cores");
+  const auto busy = number_in(cores, "busy_cores");
+  return outside && busy && *outside > 0.5 * *busy;
+}
+
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   for (const Fact* threads : facts.all("threads.summary")) {
     const auto usable = threads->number("usable_cores");
@@ -111,7 +138,13 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     // Threads that sleep cost nothing; tasks that want to run may be others' programs.
     if (!is_crowded && !is_throttled) continue;
     // Where the job's processes were not seen, what crowds the cores is said all the same, and that nobody knows whose.
-    if (job ? *job < params.number("threads_per_core") * *usable : is_throttled && !is_crowded) continue;
+    if (job) {
+      const double per_core_min = params.number("threads_per_core");
+      if (*job < per_core_min * *usable || !has_pool(*threads, *usable, per_core_min)) continue;
+    } else if (!is_crowded) {
+      continue;
+    }
+    if (!is_throttled && are_others(facts, threads->where)) continue;
     judge(facts, *threads, *per_core, is_throttled, out);
   }
   return {};
