@@ -3,6 +3,7 @@
 // share. One versioned schema: docs/reference/analyze-schema.json.
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -100,16 +101,18 @@ struct AnalysisDocument {
   std::optional<double> cpu_hours;  // usable cores × time
   std::optional<double> gpu_hours;  // GPUs that the job used × time; absent: not known, or there is none
   std::int64_t oom_kills = 0;  // of a run that is over: processes killed for want of memory, in the job's control group
-  std::optional<Price> price;
+  std::optional<Price> price;  // of one machine; money is that of all nodes (view/job_price.h)
   // answer
   VerdictKind verdict = VerdictKind::kCannotTell;
   std::string verdict_text;               // the five lines
   std::vector<std::string> cannot_tell;   // "because …", one per reason
   std::vector<std::string> seen;          // grade B and too short: what was seen all the same
   std::optional<double> left_to_win_pct;  // healthy: all waits and checkpoints together
+  std::optional<Money> left_to_win;       // the same, of the whole job, where its end and a price are known
   StepsDocument steps;
   std::vector<Fact> facts;        // on the model, its devices and its communication; kinds: docs/reference/rules.md
   std::vector<Finding> findings;  // primary ones first, by loss
+  std::set<std::string> small;    // ids of those that are not worth a change (view/small_findings.h)
   std::int64_t rules_run = 0;
   std::vector<RuleNotRun> rules_not_run;
   std::vector<Fact> inside;  // facts inside the step, from traces: "operators.table" …

@@ -6,6 +6,7 @@
 #include "base/json_writer.h"
 #include "cost/price.h"
 #include "view/analysis_document.h"
+#include "view/job_price.h"
 
 namespace hotlap {
 namespace {
@@ -57,7 +58,7 @@ void write_money(JsonWriter& w, const std::optional<Money>& money) {
   w.field("basis", std::string_view(money->basis)).end_object();
 }
 
-void write_finding(JsonWriter& w, const Finding& finding) {
+void write_finding(JsonWriter& w, const Finding& finding, bool is_small) {
   w.begin_object();
   w.field("id", std::string_view(finding.id())).field("rule", std::string_view(finding.rule));
   w.field("severity", to_string(finding.severity)).field("state", to_string(finding.state));
@@ -82,6 +83,7 @@ void write_finding(JsonWriter& w, const Finding& finding) {
   w.key("explains");
   write_texts(w, finding.explains);
   write_text_or_null(w, "explained_by", finding.explained_by);
+  w.field("small", is_small);
   w.key("look_alikes_excluded");
   write_texts(w, finding.look_alikes_excluded);
   w.key("advice").begin_array();
@@ -181,10 +183,11 @@ void write_remaining(JsonWriter& w, const AnalysisDocument& d) {
   const Remaining& r = *d.remaining;
   w.begin_object().field("steps_total", r.steps_total).field("steps_from", std::string_view(r.steps_from));
   w.field("steps_done", r.steps_done).field("steps_left", r.steps_left);
-  write_range(w, "as_is", r.as_is_s, d.price);
+  const auto price = price_of_nodes(d.price, d.nodes);
+  write_range(w, "as_is", r.as_is_s, price);
   write_text_or_null(w, "change", r.change);
-  write_range(w, "with_change", r.with_fix_s, d.price);
-  write_range(w, "restart", r.restart_s, d.price);
+  write_range(w, "with_change", r.with_fix_s, price);
+  write_range(w, "restart", r.restart_s, price);
   w.field("redone_steps", r.restart_s ? std::optional(r.redone_steps) : std::nullopt);
   w.field("checkpoint_seen", r.restart_s ? std::optional(r.has_checkpoint) : std::nullopt);
   w.field("start_up_s", r.restart_s ? std::optional(r.start_up_s) : std::nullopt);
@@ -256,7 +259,7 @@ std::string to_json(const AnalysisDocument& d) {
   write_steps(w, d.steps);
   write_facts(w, d.facts);
   w.key("findings").begin_array();
-  for (const Finding& finding : d.findings) write_finding(w, finding);
+  for (const Finding& finding : d.findings) write_finding(w, finding, d.small.contains(finding.id()));
   w.end_array();
   write_rules(w, d);
   write_inside(w, d.inside);

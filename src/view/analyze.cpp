@@ -17,9 +17,11 @@
 #include "rules/words.h"
 #include "store/joined_reader.h"
 #include "view/job_hours.h"
+#include "view/job_price.h"
 #include "view/previous_run.h"
 #include "view/recording_gaps.h"
 #include "view/run_document.h"
+#include "view/small_findings.h"
 #include "view/sql_rules.h"
 #include "view/verdict_text.h"
 
@@ -41,7 +43,7 @@ void set_steps(const FactTable& facts, AnalysisDocument& d) {
   d.steps.p90_ms = steps->number("p90_ms");
   d.steps.p99_ms = steps->number("p99_ms");
   d.steps.samples_per_step = steps->number("samples_per_step");
-  if (const Fact* phases = facts.find("phases.summary")) d.steps.epoch_steps = phases->number("epoch_steps");
+  d.steps.epoch_steps = epoch_steps_of(facts);
   d.steps.is_inferred = steps->number("inferred") == 1;
   if (const Fact* loader = facts.find("loader.summary")) d.steps.loader_workers = loader->number("workers");
   if (const Fact* throughput = facts.find("throughput.summary")) {
@@ -147,8 +149,8 @@ void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocumen
   for (const Doubt& doubt : outcome.cannot_tell) {
     if (d.cannot_tell.size() < kReasonsMax) d.cannot_tell.push_back(doubt.because);
   }
-  const bool has_finding =
-      !d.findings.empty() && d.findings.front().explained_by.empty() && !d.findings.front().is_note();
+  const bool has_finding = !d.findings.empty() && d.findings.front().explained_by.empty() &&
+                           !d.findings.front().is_note() && !d.small.contains(d.findings.front().id());
   if (d.grade == "B") {
     // What a trace shows of a device holds without steps, too.
     const bool tells = (d.is_trace && has_finding) || tells_without_steps(d);
@@ -176,6 +178,10 @@ void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocumen
   }
   d.verdict = VerdictKind::kHealthy;
   d.left_to_win_pct = left_to_win(d.steps.breakdown);
+  const auto price = price_of_nodes(d.price, d.nodes);
+  if (!price || !d.duration_s || (d.status == RunStatus::kRunning && !d.remaining)) return;
+  const double whole_s = *d.duration_s + (d.remaining ? d.remaining->as_is_s.high : 0);
+  d.left_to_win = money_for(*d.left_to_win_pct / 100 * whole_s, *price);
 }
 
 // Facts that only a trace gives.
@@ -252,13 +258,16 @@ void add_losses(const std::vector<Loss>& losses, std::map<std::string, Loss>& su
 
 }  // namespace
 
-AnalysisDocument make_document(const RunInfo& run, const FactTable& facts, const RulesOutcome& outcome) {
+AnalysisDocument make_document(const RunInfo& run, const FactTable& facts, const RulesOutcome& outcome,
+                               const RunExtent& extent) {
   AnalysisDocument d;
   d.run_id = run.id;
   d.run_name = run.name;
   d.attempts = run.attempt;
   d.status = run.status;
-  d.price = run.price;
+  d.nodes = extent.nodes;
+  d.duration_s = extent.duration_s;
+  d.price = extent.price ? extent.price : run.price;
   d.grade = facts.find("steps.summary") != nullptr ? "A" : "B";
   set_inside(facts, d);
   if (const Fact* software = facts.find("job.software")) d.has_gpu = d.has_gpu || software->number("gpu") == 1;
@@ -266,9 +275,13 @@ AnalysisDocument make_document(const RunInfo& run, const FactTable& facts, const
   set_self(facts, d);
   std::ranges::copy_if(facts.facts(), std::back_inserter(d.facts), is_shown);
   d.findings = outcome.findings;
+  // All machines are paid for while training waits.
+  const auto price = price_of_nodes(d.price, d.nodes);
   for (Finding& finding : d.findings) {
-    if (finding.lost_s && run.price) finding.money = money_for(*finding.lost_s, *run.price);
+    if (finding.lost_s && price) finding.money = money_for(*finding.lost_s, *price);
   }
+  if (extent.is_live) d.remaining = remaining_of(run, facts, d.findings);
+  set_small(d);
   d.rules_run = outcome.run;
   for (const SkippedRule& rule : outcome.not_run) d.rules_not_run.push_back({rule.rule, rule.missing});
   for (const Error& error : outcome.errors) d.problems.push_back(error.message);
@@ -281,7 +294,8 @@ struct LiveAnalysis::State {
       : readers(std::move(run_readers)),
         settings(std::move(rule_settings)),
         sql_rules(std::move(rules_in_sql)),
-        analysis(readers.front()->info(), all_analyzers()) {}
+        analysis(readers.front()->info(), all_analyzers()),
+        previous(readers.front()->folder()) {}
   std::vector<RecordingReader*> recordings() const {
     std::vector<RecordingReader*> out;
     for (const auto& reader : readers) {
@@ -311,7 +325,9 @@ struct LiveAnalysis::State {
   bool is_finished = false;
   std::map<RecordingReader*, std::unique_ptr<JoinedReader>> joined_by_first;
   RunAnalysis analysis;
+  std::optional<FactTable> facts;  // made when they are asked for, until more is read
   std::vector<Loss> stored_losses;
+  PreviousRuns previous;
 };
 
 LiveAnalysis::LiveAnalysis(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -337,6 +353,7 @@ Result<LiveAnalysis> LiveAnalysis::open(std::vector<RunFolder> folders, RuleSett
 }
 
 Result<void> LiveAnalysis::refresh() {
+  state_->facts.reset();
   for (const auto& reader : state_->readers) HOTLAP_TRY(reader->refresh());
   const std::vector<RecordingReader*> recordings = state_->recordings();
   std::map<std::string, Loss> losses;
@@ -354,47 +371,61 @@ Result<void> LiveAnalysis::refresh() {
 }
 
 void LiveAnalysis::finish() {
+  state_->facts.reset();
   state_->analysis.finish();
   state_->is_finished = true;
 }
 
 const RunInfo& LiveAnalysis::info() const { return state_->readers.front()->info(); }
 
-FactTable LiveAnalysis::facts() const { return state_->analysis.facts(); }
+const FactTable& LiveAnalysis::facts() const {
+  if (!state_->facts) state_->facts = state_->analysis.facts();
+  return *state_->facts;
+}
 
 std::int64_t LiveAnalysis::steps_seen() const {
-  const FactTable facts = state_->analysis.facts();
-  const Fact* steps = facts.find("steps.summary");
+  const Fact* steps = facts().find("steps.summary");
   return steps == nullptr ? 0 : static_cast<std::int64_t>(steps->number("steady_count").value_or(0));
+}
+
+// Nodes, time and price of what the recordings say.
+RunExtent LiveAnalysis::extent() const {
+  const RunInfo& run = info();
+  RunExtent out;
+  std::set<std::string> nodes;
+  std::map<std::string, std::string> attributes;
+  std::optional<std::int64_t> from_ns;
+  std::optional<std::int64_t> to_ns;
+  for (RecordingReader* recording : state_->recordings()) {
+    nodes.insert(recording->info().node);
+    if (Result<std::map<std::string, std::string>> read = recording->read_attributes(); read.ok())
+      attributes.merge(*read);
+    const Result<TimeRange> range = recording->extent();
+    if (!range.ok() || range->from_ns > range->to_ns) continue;
+    from_ns = std::min(from_ns.value_or(range->from_ns), range->from_ns);
+    to_ns = std::max(to_ns.value_or(range->to_ns), range->to_ns);
+  }
+  out.nodes = std::max<std::int64_t>(static_cast<std::int64_t>(nodes.size()), 1);
+  if (run.start_wall_ns >= 0 && run.end_wall_ns >= run.start_wall_ns) {
+    out.duration_s = static_cast<double>(run.end_wall_ns - run.start_wall_ns) / static_cast<double>(kNsPerS);
+  } else if (from_ns && to_ns) {
+    out.duration_s = static_cast<double>(*to_ns - *from_ns) / static_cast<double>(kNsPerS);
+  }
+  out.is_live = is_live_run(state_->readers.front()->folder(), system_clock().read().wall_ns);
+  out.price = machine_price(run, attributes);
+  return out;
 }
 
 AnalysisDocument LiveAnalysis::document() const {
   const RunInfo& run = info();
-  const FactTable facts = state_->analysis.facts();
+  const FactTable& facts = this->facts();
   RulesOutcome outcome = run_rules(all_rules(), facts, state_->settings);
   if (!state_->sql_rules.empty()) {
     const std::vector<RecordingReader*> recordings = state_->recordings();
     state_->sql_rules.ask(query_place(state_->readers.front()->folder()), recordings, facts, state_->is_finished);
     state_->sql_rules.add_to(outcome);
   }
-  AnalysisDocument d = make_document(run, facts, outcome);
-
-  std::set<std::string> nodes;
-  std::optional<std::int64_t> from_ns;
-  std::optional<std::int64_t> to_ns;
-  for (RecordingReader* recording : state_->recordings()) {
-    nodes.insert(recording->info().node);
-    const Result<TimeRange> extent = recording->extent();
-    if (!extent.ok() || extent->from_ns > extent->to_ns) continue;
-    from_ns = std::min(from_ns.value_or(extent->from_ns), extent->from_ns);
-    to_ns = std::max(to_ns.value_or(extent->to_ns), extent->to_ns);
-  }
-  d.nodes = std::max<std::int64_t>(static_cast<std::int64_t>(nodes.size()), 1);
-  if (run.start_wall_ns >= 0 && run.end_wall_ns >= run.start_wall_ns) {
-    d.duration_s = static_cast<double>(run.end_wall_ns - run.start_wall_ns) / static_cast<double>(kNsPerS);
-  } else if (from_ns && to_ns) {
-    d.duration_s = static_cast<double>(*to_ns - *from_ns) / static_cast<double>(kNsPerS);
-  }
+  AnalysisDocument d = make_document(run, facts, outcome, extent());
   set_hours(facts, d);
   if (run.status != RunStatus::kRunning) d.oom_kills = oom_kills_of(state_->recordings());
   d.hook = coverage(state_->analysis.processes());
@@ -417,10 +448,7 @@ AnalysisDocument LiveAnalysis::document() const {
     d.problems.push_back(problem.message + "; what could be read of it counts");
   }
   for (std::string& problem : state_->sql_rules.problems()) d.problems.push_back(std::move(problem));
-  if (is_live_run(state_->readers.front()->folder(), system_clock().read().wall_ns)) {
-    d.remaining = remaining_of(run, facts, d.findings);
-  }
-  d.previous = compare_with_previous(state_->readers.front()->folder(), d);
+  d.previous = state_->previous.compare(d);
   d.verdict_text = verdict_text(d);
   return d;
 }

@@ -17,6 +17,14 @@ inline constexpr std::int64_t kStepsToJudge = 30;
 // The same for a profiler's trace, which has few steps and shows what is inside each.
 inline constexpr std::int64_t kTraceStepsToJudge = 3;
 
+// What is known of a run besides its facts.
+struct RunExtent {
+  std::int64_t nodes = 1;
+  std::optional<double> duration_s;
+  bool is_live = false;
+  std::optional<Price> price;  // of one machine
+};
+
 // Follows one run. Keeps its place in every recording: a refresh costs what was recorded since.
 class LiveAnalysis {
  public:
@@ -36,13 +44,14 @@ class LiveAnalysis {
   // The answer as it is now, with the comparison to the previous run of the same script.
   AnalysisDocument document() const;
   const RunInfo& info() const;
-  // What the answer is made of, as it is now.
-  FactTable facts() const;
+  // What the answer is made of, as it is now. Made once between two refreshes; valid until the next.
+  const FactTable& facts() const;
   // Typical steps seen so far, of the main process: when a first verdict is due.
   std::int64_t steps_seen() const;
 
  private:
   struct State;
+  RunExtent extent() const;
   explicit LiveAnalysis(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
@@ -57,6 +66,7 @@ Result<void> write_verdict(const RunFolder& folder, const AnalysisDocument& docu
 std::string verdict_identity(const AnalysisDocument& document);
 
 // The document of facts and what rules made of them; for tests and for callers with facts of their own.
-AnalysisDocument make_document(const RunInfo& run, const FactTable& facts, const RulesOutcome& outcome);
+AnalysisDocument make_document(const RunInfo& run, const FactTable& facts, const RulesOutcome& outcome,
+                               const RunExtent& extent = {});
 
 }  // namespace hotlap

@@ -15,7 +15,8 @@ namespace {
 constexpr double kFloorPct = 2;
 constexpr double kSameBatch = 0.02;
 constexpr std::size_t kVerdictBytesMax = std::size_t{4} << 20U;
-constexpr std::size_t kRunsLookedAt = 50;
+constexpr std::size_t kRunsLookedAt = 500;
+constexpr std::size_t kRunsOfScript = 50;
 
 }  // namespace
 
@@ -104,21 +105,41 @@ Result<PreviousRun> compare_runs(const StepsOfRun& before, const StepsOfRun& aft
   return out;
 }
 
-std::optional<PreviousRun> compare_with_previous(const RunFolder& folder, const AnalysisDocument& document) {
-  if (folder.info().script.empty() || document.steps.count < kStepsToJudge) return std::nullopt;
-  // <home>/runs/<run id>
-  const std::filesystem::path home = folder.path().parent_path().parent_path();
-  const StepsOfRun now = steps_of(document);
-  std::size_t looked_at = 0;
-  for (const RunFolder& other : RunFolder::list(home, nullptr)) {
-    if (other.info().id >= folder.info().id || other.info().script != folder.info().script) continue;
-    if (++looked_at > kRunsLookedAt) break;
-    const Result<std::string> text =
-        system_host().read_text((other.path() / "verdict.json").string(), kVerdictBytesMax);
+// <home>/runs/<run id>
+PreviousRuns::PreviousRuns(const RunFolder& folder)
+    : home_(folder.path().parent_path().parent_path()), script_(folder.info().script) {
+  if (script_.empty()) return;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(home_ / "runs", failed)) {
+    std::string id = entry.path().filename().string();
+    if (is_ulid(id) && id < folder.info().id) ids_.push_back(std::move(id));
+  }
+  std::ranges::sort(ids_);  // ids begin with their time
+  if (ids_.size() > kRunsLookedAt) ids_.erase(ids_.begin(), ids_.end() - static_cast<std::ptrdiff_t>(kRunsLookedAt));
+}
+
+// Reads on until another run of this script is found whose answer was kept.
+bool PreviousRuns::find_another() {
+  while (!ids_.empty() && found_.size() < kRunsOfScript) {
+    const std::filesystem::path path = home_ / "runs" / ids_.back();
+    ids_.pop_back();
+    const Result<RunFolder> run = RunFolder::open(path);
+    if (!run.ok() || run->info().script != script_) continue;
+    const Result<std::string> text = system_host().read_text((path / "verdict.json").string(), kVerdictBytesMax);
     if (!text.ok()) continue;
-    const Result<StepsOfRun> before = steps_from_json(*text);
-    if (!before.ok()) continue;
-    Result<PreviousRun> compared = compare_runs(*before, now);
+    Result<StepsOfRun> steps = steps_from_json(*text);
+    if (!steps.ok()) continue;
+    found_.push_back(std::move(steps).value());
+    return true;
+  }
+  return false;
+}
+
+std::optional<PreviousRun> PreviousRuns::compare(const AnalysisDocument& document) {
+  if (document.steps.count < kStepsToJudge) return std::nullopt;
+  const StepsOfRun now = steps_of(document);
+  for (std::size_t i = 0; i < found_.size() || find_another(); ++i) {
+    Result<PreviousRun> compared = compare_runs(found_[i], now);
     if (compared.ok()) return std::move(compared).value();
   }
   return std::nullopt;

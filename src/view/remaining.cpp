@@ -125,6 +125,18 @@ std::optional<StepsTotal> steps_total_of(const RunInfo& run, std::optional<doubl
   return std::nullopt;
 }
 
+std::optional<double> epoch_steps_of(const FactTable& facts) {
+  if (const Fact* phases = facts.find("phases.summary")) {
+    if (const auto steps = phases->number("epoch_steps")) return steps;
+  }
+  const Fact* loader = facts.find("loader.summary");
+  const Fact* steps = facts.find("steps.summary");
+  if (loader == nullptr || steps == nullptr) return std::nullopt;
+  const auto batches = loader->number("epoch_batches");
+  if (!batches || *batches < 1) return std::nullopt;
+  return *batches / std::max(steps->number("batches_per_step").value_or(1), 1.0);
+}
+
 std::optional<Remaining> remaining_of(const RunInfo& run, const FactTable& facts,
                                       const std::vector<Finding>& findings) {
   const Fact* steps = facts.find("steps.summary");
@@ -132,8 +144,7 @@ std::optional<Remaining> remaining_of(const RunInfo& run, const FactTable& facts
   const auto mean_ms = steps->number("mean_ms");
   const auto per_step_s = step_s_overall(facts, *steps);
   if (!mean_ms || !per_step_s || steps->number("steady_count").value_or(0) < kStepsMin) return std::nullopt;
-  const Fact* phases = facts.find("phases.summary");
-  const auto total = steps_total_of(run, phases == nullptr ? std::nullopt : phases->number("epoch_steps"));
+  const auto total = steps_total_of(run, epoch_steps_of(facts));
   if (!total) return std::nullopt;
   Remaining out;
   out.steps_total = total->steps;
@@ -158,12 +169,12 @@ std::optional<Remaining> remaining_of(const RunInfo& run, const FactTable& facts
   return out;
 }
 
-std::vector<std::string> remaining_lines(const Remaining& r, const std::optional<Price>& price) {
+std::vector<std::string> remaining_lines(const Remaining& r, const std::optional<Price>& job_price) {
   std::vector<std::string> lines;
   lines.push_back(format("{} of {} steps left ({}): {}{} as it is",
                          shown_count(static_cast<std::uint64_t>(r.steps_left)),
                          shown_count(static_cast<std::uint64_t>(r.steps_total)), r.steps_from,
-                         duration_words(r.as_is_s), cost_words(r.as_is_s, price)));
+                         duration_words(r.as_is_s), cost_words(r.as_is_s, job_price)));
   if (!r.restart_s) return lines;
   const std::string from = r.has_checkpoint
                                ? format("up to {} steps again", shown_count(static_cast<std::uint64_t>(r.redone_steps)))
@@ -172,8 +183,8 @@ std::vector<std::string> remaining_lines(const Remaining& r, const std::optional
                                    : r.better == "finish" ? "finishing as it is costs less"
                                                           : "no difference that could be told";
   lines.push_back(format("restart with {}: {}{} ({}); finishing as it is: {}{}; {}", r.change,
-                         duration_words(*r.restart_s), cost_words(*r.restart_s, price), from, duration_words(r.as_is_s),
-                         cost_words(r.as_is_s, price), verdict));
+                         duration_words(*r.restart_s), cost_words(*r.restart_s, job_price), from,
+                         duration_words(r.as_is_s), cost_words(r.as_is_s, job_price), verdict));
   return lines;
 }
 

@@ -33,17 +33,21 @@ struct Remaining {
   std::string better;  // "restart", "finish", "no difference"; empty: not known
 };
 
-// Steps that the whole job has, and how that is known; nothing when it is not. `epoch_steps`: of an epoch that ended.
+// Steps that the whole job has, and how that is known; nothing when it is not. `epoch_steps`: as epoch_steps_of() says.
 struct StepsTotal {
   double steps = 0;
   std::string from;
 };
 std::optional<StepsTotal> steps_total_of(const RunInfo& run, std::optional<double> epoch_steps);
 
+// Steps of an epoch: the mean of those that ended, before that as many as the loader has batches for. Nothing: not
+// known.
+std::optional<double> epoch_steps_of(const FactTable& facts);
+
 // Of a run that goes on. `findings` with the first one first.
 std::optional<Remaining> remaining_of(const RunInfo& run, const FactTable& facts, const std::vector<Finding>& findings);
 
-// "52,000 steps left: 3.0 h -> 1.4-1.6 h, saves $2.14-$2.45"; the lines of a verdict's end.
-std::vector<std::string> remaining_lines(const Remaining& remaining, const std::optional<Price>& price);
+// `job_price`: of all nodes. "52,000 steps left: 3.0 h -> 1.4-1.6 h, saves $2.14-$2.45"; the lines of a verdict's end.
+std::vector<std::string> remaining_lines(const Remaining& remaining, const std::optional<Price>& job_price);
 
 }  // namespace hotlap

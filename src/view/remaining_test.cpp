@@ -55,6 +55,20 @@ TEST(StepsTotal, WhereItComesFrom) {
   }
 }
 
+// Before the first epoch ends its length is the loader's.
+TEST(EpochSteps, AreTheLoadersBeforeAnEpochHasEnded) {
+  FactTable early;
+  Fact steps{.kind = "steps.summary"};
+  early.add(steps.set("batches_per_step", 4));
+  EXPECT_FALSE(epoch_steps_of(early));
+  Fact loader{.kind = "loader.summary"};
+  early.add(loader.set("epoch_batches", 2'000));
+  EXPECT_EQ(epoch_steps_of(early), 500);  // four batches make a step
+  Fact phases{.kind = "phases.summary"};
+  early.add(phases.set("epoch_steps", 480));
+  EXPECT_EQ(epoch_steps_of(early), 480);  // what was seen comes first
+}
+
 TEST(Remaining, AsItIsAndWithTheFix) {
   const auto left = remaining_of(run_with({"python", "t.py", "--max-steps=11000"}), facts(), advised(40, 50));
   ASSERT_TRUE(left);

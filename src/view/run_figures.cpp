@@ -205,7 +205,7 @@ Result<RunFigures> read_run_figures(const RunFolder& folder, const RuleSettings&
   HOTLAP_TRY_ASSIGN(LiveAnalysis analysis, LiveAnalysis::open(folder, settings));
   HOTLAP_TRY(analysis.refresh());
   analysis.finish();
-  const FactTable facts = analysis.facts();
+  const FactTable& facts = analysis.facts();
   RunFigures run;
   run.info = folder.info();
   run.is_live = is_live_run(folder, system_clock().read().wall_ns);
@@ -221,7 +221,7 @@ Result<RunFigures> read_run_figures(const RunFolder& folder, const RuleSettings&
   run.figures[kWaiting] = waiting_figure(facts, run, run.figures[kStep]);
   HOTLAP_TRY_ASSIGN(RunReader reader, RunReader::open(folder));
   set_resources(facts, reader, run);
-  set_costs(price ? price : run.info.price, run);
+  set_costs(price ? price : run.document.price, run);
   run.settings = read_run_settings(run.info, reader);
   return run;
 }

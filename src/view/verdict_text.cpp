@@ -8,6 +8,7 @@
 #include "cost/price.h"
 #include "model/losses.h"
 #include "rules/words.h"
+#include "view/job_price.h"
 
 namespace hotlap {
 namespace {
@@ -87,7 +88,8 @@ bool is_lost(const Loss& loss) {
 std::string loss_words(const AnalysisDocument& d, const Finding& finding) {
   if (!finding.loss.empty()) return finding.loss;
   if (!finding.lost_pct) return "loss not measured";
-  return format("{} waits {} % of each step", waiting_party(d), figure(*finding.lost_pct));
+  return format("{} waits {} % of {}", waiting_party(d), figure(*finding.lost_pct),
+                finding.lost_of == LostOf::kSteps ? "each step" : "the time");
 }
 
 // "2.2-3.7 min", both in the unit of the larger one; equal ends once.
@@ -106,12 +108,13 @@ std::string saving_words(const AnalysisDocument& d, double now_ms, double low_ms
   std::string text =
       format("; {}: {} -> {}", has_epoch ? "an epoch" : format("{} steps", shown_count(kStepsForMoney)),
              duration_range(taken_s(now_ms), taken_s(now_ms)), duration_range(taken_s(low_ms), taken_s(high_ms)));
-  if (!d.price) return text;
-  const double low = money_for(taken_s(now_ms - high_ms), *d.price).amount;
-  const double high = money_for(taken_s(now_ms - low_ms), *d.price).amount;
-  return text + format(", saves {}-{} at {}/h ({})", format_money(low, d.price->currency),
-                       format_money(high, d.price->currency), format_money(d.price->per_hour, d.price->currency),
-                       d.price->source);
+  const auto price = price_of_nodes(d.price, d.nodes);
+  if (!price) return text;
+  const double low = money_for(taken_s(now_ms - high_ms), *price).amount;
+  const double high = money_for(taken_s(now_ms - low_ms), *price).amount;
+  return text + format(", saves {}-{} at {}/h ({})", format_money(low, price->currency),
+                       format_money(high, price->currency), format_money(price->per_hour, price->currency),
+                       price->source);
 }
 
 std::string gain_words(const AnalysisDocument& d, const Finding& finding) {
@@ -164,8 +167,10 @@ std::string healthy_text(const AnalysisDocument& d) {
   text += format("{}{} steps", kDot, shown_count(static_cast<std::uint64_t>(d.steps.count)));
   if (d.steps.mean_ms) text += format(", {} ms each", figure(*d.steps.mean_ms));
   if (d.left_to_win_pct) {
-    text +=
-        "\n" + line("left", format("all waits and pauses together: at most {} % to win", figure(*d.left_to_win_pct)));
+    std::string left = format("all waits and pauses together: at most {} % to win", figure(*d.left_to_win_pct));
+    if (d.left_to_win)
+      left += format(" ({} of this job)", format_money(d.left_to_win->amount, d.left_to_win->currency));
+    text += "\n" + line("left", left);
   }
   std::string blind =
       format("{} of {} rules ran", d.rules_run, d.rules_run + static_cast<std::int64_t>(d.rules_not_run.size()));
@@ -282,7 +287,7 @@ std::vector<std::string> footer_lines(const AnalysisDocument& d) {
   }
   if (!d.price && d.verdict == VerdictKind::kFinding) add(hours_words(d));
   if (d.remaining) {
-    for (const std::string& text : remaining_lines(*d.remaining, d.price)) add(text);
+    for (const std::string& text : remaining_lines(*d.remaining, price_of_nodes(d.price, d.nodes))) add(text);
   }
   // A rule of the user's that did not run is no recording that could not be read.
   for (const std::string& problem : d.problems) {

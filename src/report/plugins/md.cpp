@@ -7,6 +7,7 @@
 #include "report/exporter.h"
 #include "report/markdown.h"
 #include "rules/words.h"
+#include "view/job_price.h"
 #include "view/run_settings.h"
 #include "view/verdict_text.h"
 
@@ -51,7 +52,7 @@ void write_head(const AnalysisDocument& d, const RunInfo& run, std::ostream& out
     line("price",
          format("{}/h ({})", format_money(d.price->per_hour, d.price->currency), markdown_text(d.price->source)));
     if (d.duration_s) {
-      const Money money = money_for(*d.duration_s, *d.price);
+      const Money money = money_for(*d.duration_s, price_of_nodes(*d.price, d.nodes));
       line("cost so far", format_money(money.amount, money.currency));
     }
   }
