@@ -71,8 +71,8 @@ extern constinit const CommandSpec command_report{
     .summary = "Write the answer about a run as a document: Markdown, a notebook, JSON.",
     .example = "hotlap report last -o report.md",
     .help =
-        "Works on a run that is still going on as well, as of now; while it goes on, report.md in its folder is kept "
-        "fresh. A notebook opens without anything but Python's standard library.",
+        "Works on a run that is still going on as well, as of now; while it goes on, report.md, report.ipynb and "
+        "report.json in its folder are kept fresh. A notebook opens without anything but Python's standard library.",
     .flags = kFlags,
     .positionals = kPositionals,
     .run = run};

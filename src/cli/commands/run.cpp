@@ -2,10 +2,13 @@
 #include <array>
 #include <filesystem>
 #include <ostream>
+#include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/rule_flags.h"
 #include "record/profile_plan.h"
 #include "record/supervisor.h"
 
@@ -43,6 +46,8 @@ constexpr std::array kFlags{
                      "functions=20hz or off (docs/reference/profile.md); default: only when asked by hotlap set"},
     FlagSpec{.name = "--run-id", .type = FlagType::kText, .placeholder = "ID", .help = "noted with the run"},
     kConfigFlag,
+    kRuleFlag,
+    kRuleConfigFlag,
     FlagSpec{.name = "--horovod-timeline",
              .help = "have Horovod write its timeline into the run's folder (HOROVOD_TIMELINE)"},
     FlagSpec{.name = "--no-hook", .help = "record the machine only, nothing inside Python"},
@@ -50,16 +55,28 @@ constexpr std::array kFlags{
 constexpr std::array kPositionals{
     PositionalSpec{.name = "COMMAND", .help = "the job's own command line", .is_required = true, .takes_rest = true}};
 
+// What the watcher takes over from our own command line: it runs in the same folder, but that may change.
+std::vector<std::string> watcher_words(const Args& args) {
+  std::vector<std::string> words;
+  for (const std::string_view flag : {kConfigFlag.name, kRuleConfigFlag.name}) {
+    if (const auto file = args.text(flag)) {
+      std::error_code unknown;
+      words.insert(words.end(), {std::string(flag), std::filesystem::absolute(*file, unknown).string()});
+    }
+  }
+  if (const auto given = args.values.find(kRuleFlag.name); given != args.values.end()) {
+    for (const std::string& one : given->second) words.insert(words.end(), {std::string(kRuleFlag.name), one});
+  }
+  return words;
+}
+
 Result<int> run(const Args& args, Streams&) {
-  HOTLAP_TRY_ASSIGN(const Config config, config_of(args));
+  HOTLAP_TRY_ASSIGN(const Config config, config_with_rules(args));
   HOTLAP_TRY_ASSIGN(RunOptions options, run_options(args, config));
   options.command = args.positional("COMMAND");
   options.wants_hook &= !args.has("--no-hook");
   options.wants_horovod_timeline |= args.has("--horovod-timeline");
-  if (const auto file = args.text("--config")) {
-    std::error_code unknown;
-    options.watcher_words = {"--config", std::filesystem::absolute(*file, unknown).string()};
-  }
+  options.watcher_words = watcher_words(args);
   if (const auto when = args.text("--profile")) {
     HOTLAP_TRY_ASSIGN(const ProfilePlan plan, parse_profile_plan(*when, false));
     options.profile = profile_text(plan);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <ostream>
 #include <sstream>
 
@@ -14,7 +15,9 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/profile_import.h"
+#include "cli/rule_flags.h"
 #include "cli/shown.h"
+#include "collect/cost_gate.h"
 #include "report/registry.h"
 #include "store/run_folder.h"
 #include "store/run_reader.h"
@@ -29,13 +32,17 @@ constexpr std::array kFlags{
     FlagSpec{.name = "--live", .help = "while the job runs"},
     FlagSpec{.name = "--final", .help = "after the job's end"},
     kConfigFlag,
+    kRuleFlag,
+    kRuleConfigFlag,
 };
 
 constexpr std::int64_t kLookEveryNs = 2 * kNsPerS;
+constexpr std::int64_t kLookRest = 200;  // times what a look takes of CPU: 0.5 % of a core at most
 constexpr std::int64_t kFirstVerdictSteps = 60;
 constexpr std::int64_t kFirstVerdictNs = 120 * kNsPerS;
 constexpr std::int64_t kVerdictPauseNs = 60 * kNsPerS;  // between two that differ
 constexpr std::int64_t kWriteEveryNs = 10 * kNsPerS;
+constexpr std::int64_t kPageRest = 500;  // times what writing a page took: 0.2 % of a core at most
 
 // Every line marked as ours, in one piece: lines of several processes do not mix.
 void say(std::string_view text, Streams& streams) {
@@ -45,32 +52,55 @@ void say(std::string_view text, Streams& streams) {
   streams.err << marked << std::flush;
 }
 
-// The answer as a page, beside verdict.txt and verdict.json. What cannot be written costs the page, not the verdict.
-void write_page(const RunFolder& folder, const AnalysisDocument& document) {
-  for (const ExporterSpec* spec : all_exporters()) {
-    if (spec->name != "md") continue;
-    Result<RunReader> reader = RunReader::open(folder);
-    std::ostringstream page;
-    if (!reader.ok() || !spec->write({.run = *reader, .analysis = document}, page).ok()) return;
-    (void)folder.write_text("report.md", page.str()).ok();
+// Every format of `hotlap report` as a page beside verdict.txt and verdict.json. What cannot be written costs the page,
+// not the verdict; what takes long, as a notebook of a long run does, is made anew the more rarely.
+class Pages {
+ public:
+  explicit Pages(RunFolder folder) : folder_(std::move(folder)) {}
+
+  void write(const AnalysisDocument& document) {
+    Result<RunReader> reader = RunReader::open(folder_);
+    if (!reader.ok()) return;
+    for (const ExporterSpec* spec : all_exporters()) {
+      if (!spec->is_report) continue;
+      const std::int64_t begin_ns = system_clock().mono_ns();
+      std::int64_t& due_ns = due_ns_[spec->name];
+      if (begin_ns < due_ns) continue;
+      std::ostringstream page;
+      if (spec->write({.run = *reader, .analysis = document}, page).ok())
+        (void)folder_.write_text(format("report{}", spec->extension), page.str()).ok();
+      const std::int64_t end_ns = system_clock().mono_ns();
+      due_ns = end_ns + kPageRest * (end_ns - begin_ns);
+    }
   }
-}
+
+ private:
+  RunFolder folder_;
+  std::map<std::string_view, std::int64_t> due_ns_;
+};
 
 class LiveWatch {
  public:
   LiveWatch(LiveAnalysis analysis, RunFolder folder, Streams& streams)
-      : analysis_(std::move(analysis)), folder_(std::move(folder)), windows_(folder_, false), streams_(streams) {}
+      : analysis_(std::move(analysis)),
+        folder_(std::move(folder)),
+        windows_(folder_, false),
+        pages_(folder_),
+        streams_(streams) {}
 
   // Until the one who started us is gone; it kills us at the job's end.
   void follow() {
     const pid_t parent = ::getppid();
     const std::int64_t start_ns = system_clock().mono_ns();
+    CostGate gate(kLookEveryNs, kLookRest);  // a look that costs much, on a large machine, comes the more rarely
     for (std::int64_t look_ns = start_ns; ::getppid() == parent;) {
       look_ns += kLookEveryNs;
       system_clock().sleep_until(look_ns, -1);
       look_ns = std::max(look_ns, system_clock().mono_ns() - kLookEveryNs);  // a slept machine does not catch up
       windows_.take_new();
-      if (analysis_.refresh().ok()) look(system_clock().mono_ns() - start_ns);
+      gate.run(look_ns, [&] {
+        if (analysis_.refresh().ok()) look(system_clock().mono_ns() - start_ns);
+      });
     }
   }
 
@@ -84,7 +114,7 @@ class LiveWatch {
     if (must_write) {
       // A full disk or a deleted folder costs the files, not the verdict.
       (void)write_verdict(folder_, document).ok();
-      write_page(folder_, document);
+      pages_.write(document);
       write_at_ns_ = since_start_ns + kWriteEveryNs;
     }
     const std::string identity = verdict_identity(document);
@@ -103,6 +133,7 @@ class LiveWatch {
   LiveAnalysis analysis_;
   RunFolder folder_;
   ProfileImport windows_;
+  Pages pages_;
   Streams& streams_;
   std::string said_;  // identity of the verdict that was said last; empty: none yet
   std::string seen_;
@@ -117,7 +148,7 @@ Result<int> say_final(const RunFolder& folder, const RuleSettings& settings, Str
     return int{kExitFailed};
   }
   const Result<void> written = write_verdict(folder, *document);
-  write_page(folder, *document);
+  Pages(folder).write(*document);
   say(full_text(*document), streams);
   if (!written.ok()) say(format("the verdict is not kept: {}", written.error().message), streams);
   say(format("recorded as {}; again: hotlap why", folder.info().id), streams);
@@ -132,7 +163,7 @@ Result<int> run(const Args& args, Streams& streams) {
   }
   RunFolder folder = std::move(opened).value();
   // It was right when the run began; what has become of it since does not take the verdict away.
-  const Result<Config> config = config_of(args);
+  const Result<Config> config = config_with_rules(args);
   const RuleSettings settings = config.ok() ? rule_settings(*config) : RuleSettings();
   if (args.has("--final")) {
     ProfileImport(folder, true).take_new();
