@@ -62,6 +62,8 @@ proof: ## what takes long: kills, fuzzing, sanitizers over everything, a newcome
 	@$(MAKE) release dev
 	$(call say,long tests)
 	@ctest --preset dev -L proof -j 1 --no-tests=ignore $(CTEST_ARGS)
+	$(call say,diagnosis of real jobs)
+	@$(PYTHON) -B tests/diagnosis/real/prove.py --hotlap build/release/hotlap --table docs/diagnosis.md
 	$(call say,200 kills)
 	@HOTLAP_KILLS=200 ctest --preset dev -R '^fault\.kill$$' --no-tests=error $(CTEST_ARGS)
 	$(call say,sanitizers)
