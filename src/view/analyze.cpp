@@ -105,11 +105,10 @@ bool is_shown(const Fact& fact) {
   return fact.kind.starts_with("device.") || std::ranges::find(kKinds, fact.kind) != kKinds.end();
 }
 
-// Idle time of the devices of a trace that is too much to be called healthy; empty: there is none.
-std::string idle_words(const FactTable& facts, const AnalysisDocument& d) {
-  constexpr double kIdleIsSaid = 15;  // percent
-  if (!d.idle_pct || *d.idle_pct < kIdleIsSaid) return {};
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kCauses{
+// Time in which the devices of a trace compute nothing, where it is too much to be called healthy; empty: it is little.
+std::string idle_words(const FactTable& facts) {
+  constexpr double kSaidFromPct = 15;
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kCauses{
       {{"idle_data_ms", "it waited for data"},
        {"idle_sync_ms", "the host had waited for it"},
        {"idle_setup_ms", "the host was allocating memory or loading code"},
@@ -117,17 +116,27 @@ std::string idle_words(const FactTable& facts, const AnalysisDocument& d) {
        {"idle_host_ms", "the host did something else"},
        {"idle_launch_ms", "launches were on their way"},
        {"idle_queued_ms", "queued work waited for work that the trace does not show"},
-       {"idle_unknown_ms", "the trace does not tell why"}}};
-  std::string_view words;
-  double most_ms = -1;
-  for (const auto& [field, what] : kCauses) {
+       {"idle_unknown_ms", "the trace does not tell why"},
+       {"exposed_copy_ms", "copies ran with nothing beside them"},
+       {"exposed_communication_ms", "it communicated with nothing beside that"}}};
+  const auto sum_of = [&](std::string_view field) {
     double sum_ms = 0;
     for (const Fact* device : facts.all("device.time")) sum_ms += device->number(field).value_or(0);
+    return sum_ms;
+  };
+  std::string_view words;
+  double most_ms = -1;
+  double all_ms = 0;
+  for (const auto& [field, what] : kCauses) {
+    const double sum_ms = sum_of(field);
     if (sum_ms > most_ms) words = what;
     most_ms = std::max(most_ms, sum_ms);
+    all_ms += sum_ms;
   }
-  return format("the GPU ran nothing {} % of the time and no rule says what to change: mostly {}", figure(*d.idle_pct),
-                words);
+  const double wall_ms = sum_of("wall_ms");
+  if (wall_ms <= 0 || 100 * all_ms / wall_ms < kSaidFromPct) return {};
+  return format("the GPU computed nothing {} % of the time and no rule says what to change: mostly {}",
+                figure(100 * all_ms / wall_ms), words);
 }
 
 double left_to_win(const Breakdown& b) {
@@ -157,6 +166,7 @@ void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocumen
     d.verdict = tells ? VerdictKind::kFinding : VerdictKind::kCannotTell;
     d.cannot_tell.insert(d.cannot_tell.begin(), d.is_trace ? "the trace has no training steps, marked or inferred"
                                                            : "no training step was seen: machine series only");
+    if (const std::string idle = idle_words(facts); d.is_trace && !idle.empty()) d.cannot_tell.push_back(idle);
     d.seen = seen_words(facts, d);
     return;
   }
@@ -170,7 +180,7 @@ void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocumen
     return;
   }
   if (!outcome.errors.empty()) d.cannot_tell.push_back("a rule could not run: " + outcome.errors.front().message);
-  if (const std::string idle = idle_words(facts, d); !idle.empty()) d.cannot_tell.push_back(idle);
+  if (const std::string idle = idle_words(facts); !idle.empty()) d.cannot_tell.push_back(idle);
   if (!d.cannot_tell.empty()) {
     d.verdict = VerdictKind::kCannotTell;
     d.seen = seen_words(facts, d);
