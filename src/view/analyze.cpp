@@ -445,7 +445,7 @@ AnalysisDocument LiveAnalysis::document() const {
                                 : format("no hook in its Python: {}", d.hook.because));
   }
 
-  if (nodes.empty()) d.cannot_tell = {std::string(why_no_recording(run.status))};
+  if (state_->recordings().empty()) d.cannot_tell = {std::string(why_no_recording(run.status))};
 
   std::map<std::string, Loss> losses;
   add_losses(state_->stored_losses, losses);
