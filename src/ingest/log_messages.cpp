@@ -234,7 +234,7 @@ bool LogMessages::take_stall(std::string_view line) {
       return true;
     }
     std::string_view name = line.substr(0, at);
-    name = name.substr(0, name.find_last_not_of(" [("));
+    name = name.substr(0, name.find_last_not_of(" [(") + 1);
     if (const std::size_t blank = name.find_last_of(" >\t"); blank != std::string_view::npos) name = name.substr(blank);
     add(kStallNote, -1, format("{}={} tensor={}", word, ranks, tensor_name(name)));
     return true;

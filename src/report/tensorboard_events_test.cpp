@@ -33,7 +33,7 @@ TEST(TensorboardEvents, RecordsAreFramedAndHoldTheirFields) {
   EXPECT_EQ(hex(head.substr(12, 24)), "0900000000000000001a0d627261696e2e4576656e743a32");
   EXPECT_EQ(head.size(), 8U + 4 + 24 + 4);
   events.add_scalar("a", 3, 0, 1.0F);
-  EXPECT_EQ(hex(out.str().substr(head.size() + 12, 21)),
+  EXPECT_EQ(hex(out.str().substr(head.size() + 12, 22)),
             "0900000000000000001003"
             "2a0a0a08"
             "0a0161"

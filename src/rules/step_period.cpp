@@ -30,7 +30,7 @@ std::string worker_period_words(const FactTable& facts, const Where& where) {
   const Fact* slow = fact_for(facts, "slow_steps.summary", where);
   if (slow == nullptr || !is_worker_period(facts, *slow)) return {};
   return format("each {} step is slow: a batch of each of {} loader workers, then all are awaited",
-                ordinal(*slow->number("period_steps")), figure(*loader_workers(facts, where)));
+                ordinal(*slow->number("period_steps")), std::lround(*loader_workers(facts, where)));
 }
 
 std::optional<double> epoch_steps(const FactTable& facts, const Where& where) {

@@ -1,7 +1,9 @@
 #include "view/verdict_text.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <ranges>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -159,6 +161,29 @@ std::string finding_text(const AnalysisDocument& d, const Finding& finding) {
   return text;
 }
 
+// A fact that a rule lacks, in words that say where it would come from.
+std::string_view about_fact(std::string_view fact) {
+  struct Source {
+    std::string_view prefix;
+    std::string_view words;
+  };
+  constexpr std::array kSources{
+      Source{"gpu.", "GPU figures"},
+      Source{"device.", "a look inside the step (--profile steps=10:3)"},
+      Source{"kernels.", "a look inside the step (--profile steps=10:3)"},
+      Source{"copies.", "a look inside the step (--profile steps=10:3)"},
+      Source{"launch.", "a look inside the step (--profile steps=10:3)"},
+      Source{"sync.", "a look inside the step (--profile steps=10:3)"},
+      Source{"ranks.", "several ranks"},
+      Source{"log.", "the job's log"},
+      Source{"negotiations.", "a Horovod timeline"},
+      Source{"scaling.", "a scaling table"},
+  };
+  const auto* const found =
+      std::ranges::find_if(kSources, [&](const Source& one) { return fact.starts_with(one.prefix); });
+  return found == kSources.end() ? fact : found->words;
+}
+
 std::string healthy_text(const AnalysisDocument& d) {
   std::string text = "Healthy: nothing found worth changing";
   if (d.steps.breakdown.data_wait) {
@@ -178,15 +203,20 @@ std::string healthy_text(const AnalysisDocument& d) {
   std::vector<std::pair<std::string, std::vector<std::string>>> by_fact;
   for (const RuleNotRun& rule : d.rules_not_run) {
     const std::string fact = rule.missing.empty() ? std::string() : rule.missing.front();
-    const std::string about = fact.starts_with("gpu.") ? "GPU figures" : fact;
+    const std::string about(about_fact(fact));
     auto found = std::ranges::find(by_fact, about, &std::pair<std::string, std::vector<std::string>>::first);
     if (found == by_fact.end()) found = by_fact.insert(by_fact.end(), {about, {}});
     found->second.push_back(rule.rule);
   }
-  for (const auto& [fact, rules] : by_fact) {
+  constexpr std::size_t kClausesMax = 5;
+  std::ranges::stable_sort(by_fact, std::greater{}, [](const auto& one) { return one.second.size(); });
+  std::size_t others = 0;
+  for (const auto& [fact, rules] : by_fact | std::views::drop(kClausesMax)) others += rules.size();
+  for (const auto& [fact, rules] : by_fact | std::views::take(kClausesMax)) {
     blind += rules.size() == 1 ? format("; {} needs {}", rules.front(), fact)
                                : format("; {} rules need {}", rules.size(), fact);
   }
+  if (others > 0) blind += format("; {} more: --json names what each needs", others);
   return text + "\n" + line("blind", blind);
 }
 

@@ -319,7 +319,7 @@ TEST(Pairs, EveryCauseIsNamedAndNoLookAlikeIs) {
       "# What it finds\n\nPlanted causes and their look-alikes, as recordings that a test makes "
       "(`tests/diagnosis/pairs_test.cpp`); made by that\ntest, do not edit. \"Nothing\" is the right answer where "
       "nothing "
-      "is wrong. These are made of series and spans; real jobs are below.\n\n"
+      "is wrong. These are made of series and spans; real jobs: `make proof` (tests/diagnosis/real).\n\n"
       "| planted | cause | found | besides |\n|---|---|---|---|\n";
   std::size_t right = 0;
   std::size_t alarms = 0;

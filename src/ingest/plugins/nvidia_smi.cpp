@@ -526,6 +526,14 @@ class NvidiaSmiImporter final : public StreamImporter {
   bool is_count_told_ = false;
 };
 
+// Titles of one's own beside one of nvidia-smi's make a table of one's own (table_csv).
+bool are_mostly_its_own(const std::vector<Column>& titles) {
+  const auto foreign = std::ranges::count_if(titles, [](const Column& column) {
+    return column.kind == ColumnKind::kOther && column.unit.empty() && column.name.find('.') == std::string::npos;
+  });
+  return 2 * foreign <= std::ssize(titles);
+}
+
 bool sniff(ByteView head_untrusted, std::string_view) {
   const std::string text = sniffed_text(head_untrusted);
   std::string_view rest = text;
@@ -533,7 +541,7 @@ bool sniff(ByteView head_untrusted, std::string_view) {
   bool is_first = true;
   for (std::size_t i = 0; i < kLinesBeforeTitleMax && next_line(rest, line); ++i) {
     if (trim(line).empty()) continue;
-    if (!read_titles(line).empty()) return true;
+    if (const std::vector<Column> titles = read_titles(line); !titles.empty()) return are_mostly_its_own(titles);
     // Without titles it is refused, and says so; only a first line that can be nothing else is taken for it.
     if (is_first && looks_like_row(line)) {
       return line.find(" %") != std::string_view::npos || line.find(" MiB") != std::string_view::npos ||

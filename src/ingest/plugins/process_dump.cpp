@@ -292,7 +292,7 @@ bool sniff(ByteView head_untrusted, std::string_view) {
       has_header = header_time(line).has_value();
       continue;
     }
-    return !ps_titles(line).empty() || process_named(trim(line)) != 0;
+    if (!ps_titles(line).empty() || process_named(trim(line)) != 0) return true;
   }
   return false;
 }

@@ -55,16 +55,15 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
   finding.certainty = Certainty::kLikely;
   finding.claims = "communication";
   finding.distance = -1;
-  finding.why.push_back(words(sender, "sends") + " and receives nearly nothing");
+  finding.why.push_back(words(sender, "sends") + " and receives next to nothing");
   finding.why.push_back(words(receiver, "receives") + " and sends nearly nothing");
   if (link) finding.why.push_back(link_words(*link));
   finding.evidence["sent_bytes_per_s"] = sender.rate;
   finding.evidence["received_bytes_per_s"] = receiver.rate;
   finding.advice.push_back(
-      {.change = format("routes and addresses: one subnet per interface, or policy routing (ip rule), "
-                        "so that {} answers by itself; NCCL_SOCKET_IFNAME={}",
+      {.change = format("one subnet per interface, or policy routing (ip rule), for {}; NCCL_SOCKET_IFNAME={}",
                         receiver.network->where.device, receiver.network->where.device),
-       .note = "two interfaces in one subnet: the kernel sends by the first route"});
+       .note = "in one subnet the kernel sends by the first route"});
   finding.look_alikes_excluded.emplace_back("a full network (each interface is used in one direction only)");
   out.add(std::move(finding));
   return {};

@@ -14,6 +14,12 @@ constexpr std::array kNeeds{std::string_view{"log.out_of_memory"}};
 constexpr std::array kParams{
     percent_param("gap_pct", "5",
                   "of the device, held by the allocator and not in tensors, from which on that is said to be stranded"),
+    ParamDesc{.name = "went_on_s",
+              .default_text = "60",
+              .min = 1,
+              .max = 1e6,
+              .unit = "s",
+              .help = "of steps after the message, from which on the job is taken to have caught the error"},
 };
 
 std::string gib(double bytes) { return format("{:.2f} GiB", bytes / (1024.0 * 1024 * 1024)); }
@@ -27,9 +33,17 @@ bool is_fragmented(const Fact& memory, double gap_pct) {
   return *gap >= *ask && (!total || *total <= 0 || 100 * *gap / *total >= gap_pct);
 }
 
+// Steps long after the message: a program that tries batch sizes catches the error and takes a smaller one.
+bool went_on(const FactTable& facts, const Fact& memory, double went_on_s) {
+  const auto at_s = memory.number("at_s");
+  const auto last_step_s = number_in(fact_for(facts, "steps.summary", memory.where), "to_s");
+  return at_s && last_step_s && *last_step_s - *at_s >= went_on_s;
+}
+
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   const std::vector<const Fact*> all = facts.all("log.out_of_memory");
   const Fact& memory = *all.front();
+  if (went_on(facts, memory, params.number("went_on_s"))) return {};
   const bool fragmented = is_fragmented(memory, params.number("gap_pct"));
   const auto ask = memory.number("ask_bytes");
   const auto gap = memory.number("gap_bytes");
@@ -64,13 +78,12 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
          .gain = gap ? format("up to {} become usable", gib(*gap)) : std::string()});
     finding.look_alikes_excluded.emplace_back("a model that is simply too large (what is held would have sufficed)");
   } else {
-    finding.advice.push_back({.change = "a smaller batch (with gradient accumulation), activation checkpointing, or "
-                                        "sharding of optimizer and parameters",
+    finding.advice.push_back({.change = "a smaller batch, activation checkpointing, or sharding of the optimizer",
                               .note = "a smaller batch changes training, unless gradients are accumulated"});
     if (gap && total && *gap < 0.05 * *total) finding.look_alikes_excluded.emplace_back("fragmentation");
   }
   if (facts.find("gpu.memory") == nullptr)
-    finding.limits.emplace_back("whether it grew before (a leak): memory over time was not seen");
+    finding.limits.emplace_back("a leak is not excluded: memory over time was not seen");
   out.add(std::move(finding));
   return {};
 }

@@ -13,7 +13,7 @@
 namespace hotlap {
 namespace {
 
-constexpr std::array kNeeds{std::string_view{"steps.summary"}};
+constexpr std::array kNeeds{std::string_view{"ranks.summary"}};
 constexpr std::array kParams{
     ParamDesc{.name = "slower_pct",
               .default_text = "5",

@@ -97,7 +97,7 @@ void judge(const FactTable& facts, const Fact& slow, double outliers, FindingSin
     finding.why.push_back("along with it " + words);
   if ((part == "data_wait" || part.empty() || part == "other") && is_worker_period(facts, slow)) {
     finding.why.push_back(format("a batch of each of {} loader workers, then all are awaited",
-                                 figure(*loader_workers(facts, slow.where))));
+                                 std::lround(*loader_workers(facts, slow.where))));
     finding.look_alikes_excluded.emplace_back("checkpoints");
   }
   finding.advice.push_back({.change = "look at what runs at these steps",
