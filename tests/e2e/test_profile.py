@@ -85,10 +85,9 @@ def test_a_live_run_is_asked(place):
     with subprocess.Popen([HOTLAP, "run", "--name", "live", "--", *job(place, 400)], env=environment,
                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
         until = time.monotonic() + 60
-        asked = None
-        while time.monotonic() < until and (asked is None or asked.returncode != 0):
+        while time.monotonic() < until and not re.search(r"(?m)^  step +\d", hotlap(place, "show", "live").stdout):
             time.sleep(0.5)
-            asked = hotlap(place, "set", "live", "--profile", "now,steps=2")
+        asked = hotlap(place, "set", "live", "--profile", "now,steps=2")
         assert asked.returncode == 0 and "is asked" in asked.stderr, asked.stderr
         assert running.wait(120) == 0
     shown = hotlap(place, "show", "live").stdout
@@ -104,7 +103,7 @@ def test_stacks_are_counted_by_phase(place):
                                   "GROUP BY 1, 2")
     training = [samples for process, phase, samples in found if (process, phase) == ("main", "training")]
     assert training and training[0] > 20
-    folded = hotlap(place, "export", "stacks", "-f", "stacks", "-o", "-").stdout
+    folded = hotlap(place, "export", "stacks", "-f", "stacks").stdout
     assert re.search(r"(?m)^main;training;MainThread;.*slow_function \(job\.py:\d+\) \d+$", folded)
 
 

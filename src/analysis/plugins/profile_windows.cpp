@@ -30,7 +30,10 @@ double ms(std::int64_t ns) { return static_cast<double>(ns) / static_cast<double
 class ProfileWindowsAnalyzer final : public Analyzer {
  public:
   explicit ProfileWindowsAnalyzer(const RunDescription& run) : table_(run), run_(run) {}
-  void on_processes(std::span<const ProcessInfo> processes) override { table_.on_processes(processes); }
+  void on_processes(std::span<const ProcessInfo> processes) override {
+    is_fed_ = true;
+    table_.on_processes(processes);
+  }
   void on_step(const Step& step) override { table_.on_step(step); }
 
   void on_spans(std::span<const Span> spans) override {
@@ -91,6 +94,7 @@ class ProfileWindowsAnalyzer final : public Analyzer {
 
   Told told() const {
     Told out;
+    if (!is_fed_) return out;  // opened to merge others into it: what its recording tells comes with one of them
     for (const auto& [key, json] : run_.recording->attributes) {
       if (!key.starts_with("process.")) continue;
       const std::size_t at = key.rfind(".profile.");
@@ -133,6 +137,7 @@ class ProfileWindowsAnalyzer final : public Analyzer {
 
   StepTable table_;
   const RunDescription& run_;
+  bool is_fed_ = false;
   std::int64_t pauses_ = 0;
   std::int64_t pause_ns_ = 0;
   std::int64_t longest_ns_ = 0;
