@@ -4,6 +4,9 @@
 #include <cmath>
 #include <optional>
 #include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "cli/command.h"
@@ -194,6 +197,24 @@ void print_inside(const AnalysisDocument& d, std::ostream& out) {
   print_rows(d, "sync.caller", "Host waited for the device: time, calls, in", "total_ms", "", out);
 }
 
+// By what is missing: of a capture of a GPU alone most rules lack the same few facts.
+void print_not_run(const std::vector<RuleNotRun>& rules, std::ostream& out) {
+  constexpr std::size_t kColumns = 100;
+  std::vector<std::pair<std::string, std::string>> by_need;
+  for (const RuleNotRun& rule : rules) {
+    std::string need;
+    for (const std::string& fact : rule.missing) need += (need.empty() ? "" : ", ") + fact;
+    auto found = std::ranges::find(by_need, need, &std::pair<std::string, std::string>::first);
+    if (found == by_need.end()) found = by_need.insert(by_need.end(), {need, format("  without {}:", need)});
+    std::string& text = found->second;
+    const std::size_t line_start = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
+    text += text.size() - line_start + rule.rule.size() < kColumns ? " " : "\n    ";
+    text += rule.rule;
+  }
+  if (!by_need.empty()) out << "\nNot looked at\n";
+  for (const auto& [need, text] : by_need) out << text << '\n';
+}
+
 void print_findings(const AnalysisDocument& d, std::ostream& out) {
   const auto is_fault = [](const Finding& finding) { return !finding.is_note(); };
   if (std::ranges::any_of(d.findings, is_fault)) out << "\nFindings\n";
@@ -211,12 +232,7 @@ void print_findings(const AnalysisDocument& d, std::ostream& out) {
     out << format("  {}: {}\n", one_line(finding.id()), one_line(finding.cause));
     for (const std::string& why : finding.why) out << format("    {}\n", one_line(why));
   }
-  if (!d.rules_not_run.empty()) out << "\nNot looked at\n";
-  for (const RuleNotRun& rule : d.rules_not_run) {
-    std::string missing;
-    for (const std::string& fact : rule.missing) missing += (missing.empty() ? "" : ", ") + fact;
-    out << format("  {}: needs {}\n", rule.rule, missing);
-  }
+  print_not_run(d.rules_not_run, out);
 }
 
 Result<int> run(const Args& args, Streams& streams) {

@@ -17,6 +17,12 @@ constexpr std::array kParams{
               .max = 1e6,
               .unit = "ms",
               .help = "of a negotiation: one among ranks that come together takes less"},
+    ParamDesc{.name = "negotiations_min",
+              .default_text = "8",
+              .min = 1,
+              .max = 1e6,
+              .unit = "",
+              .help = "that must have been seen"},
     percent_param("late_pct", "60", "of the negotiations, in which the same rank must come last to be named"),
 };
 
@@ -27,6 +33,8 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     const auto operations = all->number("operations_ms");
     if (mean < params.number("mean_ms") || share < params.number("share_pct")) continue;
     if (operations && mean < *operations) continue;
+    const double count = all->number("count").value_or(0);
+    if (count < params.number("negotiations_min")) continue;
     const auto late = all->number("late_rank");
     const double late_share = all->number("late_share_pct").value_or(0);
     const bool is_one = late && late_share >= params.number("late_pct");
@@ -47,8 +55,7 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     finding.why.push_back(std::move(why));
     if (late) {
       finding.why.push_back(format("rank {} is last in {} % of {}, {} ms each", std::lround(*late), figure(late_share),
-                                   figure(all->number("count").value_or(0)),
-                                   figure(all->number("late_ms").value_or(0))));
+                                   std::lround(count), figure(all->number("late_ms").value_or(0))));
     }
     finding.advice.push_back(
         {.change = is_one ? "look at that rank: its data, its GPU, other programs on its machine"
