@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kCoresFullPct = 90;
 constexpr double kCoresIdlePct = 60;
+constexpr double kJobShare = 0.75;  // of the usable cores
 constexpr double kCoreHotPct = 85;
 constexpr double kNextCoreCoolPct = 50;
 constexpr double kCoresPerGpu = 4;  // a rule of thumb for image decoding
@@ -56,6 +57,8 @@ bool describe_full_cores(const FactTable& facts, const Where& where, Finding& fi
   const auto busy = number_in(cores, "busy_pct");
   const auto usable = number_in(cores, "usable_cores");
   if (!busy || !usable || *busy < kCoresFullPct) return false;
+  // Where the job's processes were seen it must be they that fill the cores.
+  if (const auto job = number_in(cores, "job_cores"); job && *job < kJobShare * *usable) return false;
   finding.cause = "All cores full: more loader workers will NOT help";
   std::string words = format("{} cores at {} %", cores_figure(*usable), figure(*busy));
   if (const auto runnable = number_in(cores, "runnable")) words += format(", {} runnable", figure(*runnable));
@@ -69,8 +72,9 @@ bool describe_full_cores(const FactTable& facts, const Where& where, Finding& fi
     wanted = std::max(wanted, kCoresPerGpu * static_cast<double>(gpus));
   }
   finding.advice.push_back({.change = "cheaper transforms (smaller images, decoded once, on the GPU)", .note = {}});
-  finding.advice.push_back({.change = format("a machine with {} cores or more for these GPUs", cores_figure(wanted)),
-                            .note = "what a batch costs was not measured"});
+  finding.advice.push_back(
+      {.change = format("a machine with {} cores or more{}", cores_figure(wanted), gpus > 0 ? " for these GPUs" : ""),
+       .note = "what a batch costs was not measured"});
   finding.limits.emplace_back("more workers (no core is left for them)");
   return true;
 }
