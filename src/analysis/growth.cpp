@@ -203,6 +203,19 @@ LevelTrack LevelTrack::sum(const std::vector<const LevelTrack*>& tracks) {
   return out;
 }
 
+LevelTrack LevelTrack::taken_of(double total) const {
+  LevelTrack out = *this;
+  const auto taken = [total](double left) { return std::max(total - left, 0.0); };
+  for (Bucket& bucket : out.buckets_) {
+    const double low = taken(bucket.high);
+    bucket.high = taken(bucket.low);
+    bucket.low = low;
+    bucket.sum = std::max(static_cast<double>(bucket.count) * total - bucket.sum, 0.0);
+  }
+  if (last_) out.last_ = taken(*last_);
+  return out;
+}
+
 std::optional<Growth> LevelTrack::growth(std::int64_t from_ns, std::int64_t to_ns, double noise) const {
   std::vector<Point> all;
   for (const Bucket& bucket : buckets_) {

@@ -47,6 +47,8 @@ class LevelTrack {
   std::optional<Growth> growth(std::int64_t from_ns, std::int64_t to_ns, double noise) const;
   // The sum of several levels at the same time, as far as all of them were seen.
   static LevelTrack sum(const std::vector<const LevelTrack*>& tracks);
+  // What is taken of `total` where this is what is left of it; never below 0.
+  LevelTrack taken_of(double total) const;
 
  private:
   struct Bucket {

@@ -90,6 +90,20 @@ TEST(HostMemory, TheGroupsLimitBinds) {
   EXPECT_EQ(memory->text("shape"), "flat");
 }
 
+// A capture without the page cache by age has no working set: what can still be had tells it.
+TEST(HostMemory, WithoutAWorkingSetWhatIsAvailableTells) {
+  FakeRecording recording;
+  job().record(recording);
+  add_gauge(recording, "memory.available.bytes", "", {}, [](double s) { return 40 * kGiB - 80e6 * (s - 1000); });
+  add_gauge(recording, "memory.total.bytes", "", {.every_s = 10}, [](double) { return 64 * kGiB; });
+  const FactTable facts = analyze(recording);
+  const Fact* memory = facts.find("host_memory.summary");
+  ASSERT_NE(memory, nullptr);
+  EXPECT_EQ(memory->text("shape"), "leak");
+  EXPECT_NEAR(memory->number("growth_bytes_per_s").value_or(0), 80e6, 4e6);
+  EXPECT_NEAR(memory->number("used_bytes").value_or(0), 24 * kGiB + 8e9, 3e8);
+}
+
 TEST(Ceilings, AFlatLinkAndABusyDisk) {
   FakeRecording recording;
   job().record(recording);

@@ -16,7 +16,8 @@ namespace {
 constexpr std::array kSummaryFields{
     FactField{"limit_bytes", "By", "what the job may use: its group's limit, or the machine's memory"},
     FactField{"limited_by", "text", "group or machine"},
-    FactField{"used_bytes", "By", "working set at the window's end: without page cache that was not used lately"},
+    FactField{"used_bytes", "By",
+              "working set at the window's end: without page cache not used lately; else total minus available"},
     FactField{"peak_bytes", "By", "the most of it"},
     FactField{"peak_pct", "%", "the same, of the limit"},
     FactField{"headroom_bytes", "By", "limit minus peak"},
@@ -53,11 +54,16 @@ constexpr std::array kSchemas{
     FactSchema{"host_memory.summary", "memory that the job may use", kSummaryFields},
     FactSchema{"host_memory.process", "memory of one process of the job, or of its loader workers", kProcessFields},
 };
-constexpr std::array<std::string_view, 8> kMetrics{
-    "memory.total.bytes",        "memory.working_set.bytes",
-    "cgroup.memory.limit.bytes", "cgroup.memory.working_set.bytes",
-    "process.memory.rss.bytes",  "process.memory.pss.bytes",
-    "memory.swap_in.pages",      "pressure.memory.some.seconds",
+constexpr std::array<std::string_view, 9> kMetrics{
+    "memory.total.bytes",
+    "memory.working_set.bytes",
+    "memory.available.bytes",
+    "cgroup.memory.limit.bytes",
+    "cgroup.memory.working_set.bytes",
+    "process.memory.rss.bytes",
+    "process.memory.pss.bytes",
+    "memory.swap_in.pages",
+    "pressure.memory.some.seconds",
 };
 constexpr std::size_t kProcessesMax = 512;
 constexpr double kNoiseMin = 64 * 1024 * 1024.0;
@@ -90,6 +96,8 @@ class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
         (is_pss ? process.pss : process.rss).add(point.t_ns, value);
       } else if (series.metric == "memory.working_set.bytes") {
         machine_.add(point.t_ns, value);
+      } else if (series.metric == "memory.available.bytes") {
+        available_.add(point.t_ns, value);
       } else if (series.metric == "cgroup.memory.working_set.bytes") {
         group_.add(point.t_ns, value);
       } else {
@@ -102,11 +110,15 @@ class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
     if (event.kind == EventKind::kOomKill && event.value > 0) oom_kills_ += static_cast<double>(event.value);
   }
 
-  std::int64_t seen_ns() const { return machine_.end_ns() - machine_.begin_ns(); }
+  std::int64_t seen_ns() const {
+    const LevelTrack& seen = machine_.is_empty() ? available_ : machine_;
+    return seen.end_ns() - seen.begin_ns();
+  }
 
   void snapshot_node(const std::string& node, FactTable& out) const {
-    std::int64_t from_ns = machine_.is_empty() ? INT64_MAX : machine_.begin_ns();
-    std::int64_t to_ns = machine_.end_ns();
+    const LevelTrack machine = machine_used();
+    std::int64_t from_ns = machine.is_empty() ? INT64_MAX : machine.begin_ns();
+    std::int64_t to_ns = machine.end_ns();
     for (const auto& [label, process] : processes_) {
       if (process.rss.is_empty()) continue;
       from_ns = std::min(from_ns, process.rss.begin_ns());
@@ -114,7 +126,7 @@ class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
     }
     const auto window = steady_or_observed(table_, from_ns, to_ns);
     if (!window) return;
-    add_summary(node, *window, out);
+    add_summary(node, machine, *window, out);
     add_processes(node, *window, out);
   }
 
@@ -126,10 +138,14 @@ class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
 
   double noise() const { return std::max(kNoiseMin, kNoiseShare * limit_.value_or(total_.value_or(0))); }
 
-  void add_summary(const std::string& node, const SteadyWindow& window, FactTable& out) const {
+  // A capture may lack the page cache by age (Inactive(file)): then what the kernel says can still be had is left.
+  LevelTrack machine_used() const { return machine_.is_empty() && total_ ? available_.taken_of(*total_) : machine_; }
+
+  void add_summary(const std::string& node, const LevelTrack& machine, const SteadyWindow& window,
+                   FactTable& out) const {
     // A limit above what the machine has binds nobody.
     const bool by_group = limit_ && !group_.is_empty() && (!total_ || *limit_ < *total_);
-    const LevelTrack& used = by_group ? group_ : machine_;
+    const LevelTrack& used = by_group ? group_ : machine;
     const auto limit = by_group ? limit_ : total_;
     if (used.is_empty()) return;
     Fact fact{.kind = "host_memory.summary"};
@@ -210,6 +226,7 @@ class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
   std::map<std::string, ProcessRole> roles_;
   std::map<std::string, Process> processes_;
   LevelTrack machine_;
+  LevelTrack available_;
   LevelTrack group_;
   std::optional<double> total_;
   std::optional<double> limit_;
