@@ -116,8 +116,9 @@ void judge_machine(const FactTable& facts, const Params& params, FindingSink& ou
   finding.loss = format("{} busy {} % of the time", idle->where.device, figure(100 - idle_pct));
   finding.severity = idle_pct >= 50 ? Severity::kCritical : Severity::kWarning;
   if (const std::string words = host_words(facts, *idle); !words.empty()) finding.why.push_back(words);
-  // What else a GPU waits for is not known, so the loss has a bound and no figure.
-  finding.lost_pct = idle->number("idle_pct") ? *idle->number("idle_pct") : idle_pct;
+  // What else a GPU waits for is not known, so the loss has a bound and no figure. Samples that each hold many steps
+  // never show it idle: then its mean tells the bound.
+  finding.lost_pct = idle->number("idle_pct").value_or(0) > 0 ? *idle->number("idle_pct") : idle_pct;
   finding.limits.emplace_back("how much of a step is waiting: no step says it");
   out.add(std::move(finding));
 }
