@@ -57,7 +57,11 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     const auto ended = health->number("ended_s");
     // One figure that a card does not give is no fault; with a figure of use that stands still it is.
     const bool is_sick = frozen || (unreadable && unreadable->find(',') != std::string::npos);
-    if (lost < 1 && xids < params.number("xids") && !is_failing && !is_sick && !ended && !unreadable) continue;
+    // A part of a GPU (MIG) answers neither for its use nor for some others: that is how it is made.
+    const Fact* use = same_device(facts, "gpu.use", *health);
+    const bool is_part = use != nullptr && !use->number("mean_pct");
+    const bool is_mute = unreadable && !is_part;
+    if (lost < 1 && xids < params.number("xids") && !is_failing && !is_sick && !ended && !is_mute) continue;
     bool is_fatal = lost > back || is_failing || is_sick || ended;
     Finding finding;
     finding.where = place_of({health});

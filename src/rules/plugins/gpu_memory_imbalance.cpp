@@ -18,6 +18,9 @@ constexpr std::array kParams{
     percent_param("difference_pct", "15", "of a GPU's memory, by which one must hold more than the others"),
 };
 
+// Processes of several ranks on one GPU are the cause itself: a small difference does.
+constexpr double kOwnContextsPct = 5;
+
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   std::map<std::string, std::vector<const Fact*>> by_node;
   for (const Fact* memory : job_gpus(facts, "gpu.memory")) {
@@ -31,21 +34,23 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     std::ranges::stable_sort(gpus, std::greater{}, mean);
     const Fact& most = *gpus[0];
     const double others = mean(gpus[1]);
-    if (mean(&most) - others < params.number("difference_pct")) continue;
     const double extra = most.number("mean_bytes").value_or(0) - gpus[1]->number("mean_bytes").value_or(0);
     const double here = most.number("job_processes").value_or(0);
     const double there = gpus[1]->number("job_processes").value_or(0);
+    const bool has_more_processes = here > there && there > 0;
+    const double least_pct = params.number("difference_pct");
+    if (mean(&most) - others < (has_more_processes ? std::min(least_pct, kOwnContextsPct) : least_pct)) continue;
     Finding finding;
     finding.where = place_of({&most});
     finding.cause = format("{} holds far more memory than the others", most.where.device);
     finding.loss = format("{} more than the next one", format_bytes(extra));
     finding.severity = Severity::kWarning;
-    finding.certainty = here > there && there > 0 ? Certainty::kCertain : Certainty::kLikely;
+    finding.certainty = has_more_processes ? Certainty::kCertain : Certainty::kLikely;
     finding.claims = "gpu_memory_imbalance";
     finding.evidence["most_pct"] = mean(&most);
     finding.evidence["next_pct"] = others;
     finding.why.push_back(format("{} % full, the next one {} %", figure(mean(&most)), figure(others)));
-    if (here > there && there > 0) {
+    if (has_more_processes) {
       finding.why.push_back(
           format("{} processes of the job are on it, {} on the next", std::lround(here), std::lround(there)));
       finding.advice.push_back(
@@ -73,8 +78,7 @@ extern constinit const RuleSpec rule_gpu_memory_imbalance{
     .title = "One GPU of the job holds far more memory than the others",
     .why =
         "Compares the memory in use of the job's GPUs on one machine. Certain when the driver's list shows more "
-        "processes "
-        "of the job there.",
+        "processes of the job there; then 5 % are enough.",
     .advice = "Keeping each rank on its own GPU.",
     .needs = kNeeds,
     .params = kParams,

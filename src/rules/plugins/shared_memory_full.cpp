@@ -18,6 +18,7 @@ constexpr std::array kParams{
               .help = "highest fill from which on the rule speaks"},
 };
 constexpr double kCriticalPct = 95;
+constexpr double kSoonS = 1800;  // one that still grows and is full by then ends the job
 
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   for (const Fact* shm : facts.all("shared_memory.summary")) {
@@ -29,7 +30,9 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     finding.cause = "/dev/shm is nearly full";
     finding.loss =
         format("{} of {} at the most", format_bytes(shm->number("peak_bytes").value_or(0)), format_bytes(total));
-    finding.severity = *peak_pct >= kCriticalPct ? Severity::kCritical : Severity::kWarning;
+    const auto left_s = shm->number("to_limit_s");
+    const bool is_critical = *peak_pct >= kCriticalPct || (left_s && *left_s <= kSoonS);
+    finding.severity = is_critical ? Severity::kCritical : Severity::kWarning;
     finding.certainty = Certainty::kCertain;
     finding.claims = "shared_memory";
     finding.evidence["peak_pct"] = *peak_pct;
@@ -41,8 +44,7 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
                                    format_bytes(*loader->number("batch_bytes")),
                                    format_bytes(ahead * *loader->number("batch_bytes"))));
     }
-    if (const auto left = shm->number("to_limit_s"))
-      finding.why.push_back(format("it grows: full in ~{} min", figure(*left / 60)));
+    if (left_s) finding.why.push_back(format("it grows: full in ~{} min", figure(*left_s / 60)));
     finding.advice.push_back({.change = "a larger /dev/shm (docker run --shm-size, an emptyDir of medium Memory)",
                               .note = "it counts as memory of the container"});
     finding.advice.push_back({.change = "fewer workers, or a smaller prefetch_factor", .note = {}});
@@ -53,12 +55,15 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
 
 }  // namespace
 
-extern constinit const RuleSpec rule_shared_memory_full{.id = "SharedMemoryFull",
-                                                        .title = "/dev/shm is nearly full",
-                                                        .why = "Looks at the highest fill of /dev/shm.",
-                                                        .advice = "Making it larger, or using less of it.",
-                                                        .needs = kNeeds,
-                                                        .params = kParams,
-                                                        .evaluate = evaluate};
+extern constinit const RuleSpec rule_shared_memory_full{
+    .id = "SharedMemoryFull",
+    .title = "/dev/shm is nearly full",
+    .why =
+        "Looks at the highest fill of /dev/shm. Critical from 95 % on, or when it grows and will be full within half "
+        "an hour.",
+    .advice = "Making it larger, or using less of it.",
+    .needs = kNeeds,
+    .params = kParams,
+    .evaluate = evaluate};
 
 }  // namespace hotlap
