@@ -12,7 +12,6 @@
 namespace hotlap {
 namespace {
 
-constexpr unsigned kNameBits = 22;     // of a part's own names: what traces have at most
 constexpr unsigned kProcessBits = 16;  // more than an import keeps
 constexpr std::uint32_t kPartsMax = 1000;
 constexpr std::int64_t kUnixTimeMinNs = 1'000'000'000 * kNsPerS;  // 2001
@@ -255,11 +254,21 @@ Result<void> JoinedReader::read_tiers(std::span<const SeriesHandle> wanted, Time
   return {};
 }
 
-Span JoinedReader::joined(const Part& part, Span span) const {
+// Dense, so that tables by name stay small.
+std::uint32_t JoinedReader::joined_name(const Part& part, std::uint32_t own) {
+  if (own == 0) return 0;
+  const auto [known, is_new] = name_ids_.try_emplace(std::pair(part.number, own), 0);
+  if (is_new) {
+    names_.emplace_back(part.reader, own);
+    known->second = static_cast<std::uint32_t>(names_.size());
+  }
+  return known->second;
+}
+
+Span JoinedReader::joined(const Part& part, Span span) {
   span.start_ns += part.shift_ns;
   if (span.process != 0) span.process |= part.number << kProcessBits;
-  if (span.name >> kNameBits != 0) span.name = 0;
-  if (span.name != 0) span.name |= part.number << kNameBits;
+  span.name = joined_name(part, span.name);
   return span;
 }
 
@@ -338,9 +347,9 @@ Result<std::vector<Loss>> JoinedReader::read_losses() {
 }
 
 std::string JoinedReader::name(std::uint32_t id) {
-  const std::uint32_t number = id >> kNameBits;
-  const auto part = std::ranges::find(parts_, number, &Part::number);
-  return id == 0 || part == parts_.end() ? std::string() : part->reader->name(id & ((1U << kNameBits) - 1));
+  if (id == 0 || id > names_.size()) return {};
+  const auto& [reader, own] = names_[id - 1];
+  return reader->name(own);
 }
 
 }  // namespace hotlap

@@ -2,9 +2,12 @@
 // Several files of one machine that were imported into one run, seen as one recording: what stands in a log, in a CSV
 // of the GPUs and in copies of /proc belongs together. Times of files without Unix time, and of those whose zone was
 // not told, are shifted so that they lie where the others do. The recordings outlive it; confined to one thread.
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "store/recording_reader.h"
@@ -53,11 +56,14 @@ class JoinedReader final : public RecordingReader {
   };
   // The series of `wanted` that are of one part, by its own handles.
   static std::vector<SeriesHandle> wanted_of(const Part& part, std::span<const SeriesHandle> wanted);
-  Span joined(const Part& part, Span span) const;
+  std::uint32_t joined_name(const Part& part, std::uint32_t own);
+  Span joined(const Part& part, Span span);
 
   std::vector<Part> parts_;
   RecordingInfo info_;
   std::vector<StoredSeries> series_;
+  std::vector<std::pair<RecordingReader*, std::uint32_t>> names_;              // by id - 1: whose, and its own id
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> name_ids_;  // part and its own id → id
   TimeRange extent_;
 };
 

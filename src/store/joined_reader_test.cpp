@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/clock.h"
 #include "model/run.h"
@@ -145,6 +146,26 @@ TEST_F(JoinedReaderTest, ProcessesAndNamesStayApart) {
   EXPECT_EQ(spans.back(), std::pair((*processes)[1].slot, std::string("of two")));
   ASSERT_TRUE(joined.read_spans_since(cursor, {}, visit).ok());
   EXPECT_EQ(spans.size(), 20U) << "nothing is new";
+}
+
+// Analyzers keep tables by name's id, up to a million.
+TEST_F(JoinedReaderTest, IdsOfNamesAreDense) {
+  std::vector<RecordingReader*> parts;
+  for (const char* name : {"one", "two", "three"}) {
+    parts.push_back(make({.name = name, .clock = "unix 1", .from_ns = kUnixNs, .metric = name}));
+  }
+  JoinedReader joined(parts);
+  std::set<std::string> names;
+  const auto visit = [&](std::span<const Span> spans) {
+    for (const Span& span : spans) {
+      EXPECT_LE(span.name, 3U);
+      names.insert(joined.name(span.name));
+    }
+  };
+  for (int again = 0; again < 2; ++again) ASSERT_TRUE(joined.read_spans({}, {}, visit).ok());
+  EXPECT_EQ(names, (std::set<std::string>{"of one", "of two", "of three"}));
+  EXPECT_EQ(joined.name(0), "");
+  EXPECT_EQ(joined.name(4), "");
 }
 
 TEST_F(JoinedReaderTest, AJumpThatTwoFilesTellIsOne) {

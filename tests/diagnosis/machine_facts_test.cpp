@@ -216,6 +216,17 @@ TEST(StartUp, TheNetworkBeforeTheFirstStep) {
   EXPECT_NEAR(*start->number("before_step_s"), 1, 0.1);  // the job itself began a second before
 }
 
+// A trace is of steps in mid-training, whatever other files begin before it.
+TEST(StartUp, ATraceIsNone) {
+  FakeRecording recording;
+  job().record(recording);
+  recording.info_to_fill().attributes["source.file"] = "trace.json";
+  recording.info_to_fill().attributes["source.format"] = "joined";
+  EXPECT_NE(analyze(recording).find("start_up.summary"), nullptr);
+  recording.info_to_fill().attributes["source.format"] = "chrome_trace";
+  EXPECT_EQ(analyze(recording).find("start_up.summary"), nullptr);
+}
+
 TEST(ThreadCounts, OfWorkersAgainstCores) {
   FakeRecording recording;
   job().record(recording);

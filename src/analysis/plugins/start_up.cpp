@@ -6,6 +6,7 @@
 
 #include "analysis/node_analyzer.h"
 #include "analysis/time_profile.h"
+#include "analysis/trace_phases.h"
 #include "base/clock.h"
 
 namespace hotlap {
@@ -38,7 +39,9 @@ double seconds(std::int64_t ns) { return static_cast<double>(ns) / static_cast<d
 class StartUpAnalyzer final : public NodeAnalyzer<StartUpAnalyzer> {
  public:
   explicit StartUpAnalyzer(const RunDescription& run)
-      : NodeAnalyzer(run), is_capture_(run.recording != nullptr && run.recording->attributes.contains("source.file")) {
+      : NodeAnalyzer(run),
+        is_capture_(run.recording != nullptr && run.recording->attributes.contains("source.file")),
+        is_trace_(run.recording != nullptr && is_of_trace(*run.recording)) {
     on_processes(run.processes);
   }
 
@@ -82,8 +85,8 @@ class StartUpAnalyzer final : public NodeAnalyzer<StartUpAnalyzer> {
   std::int64_t seen_ns() const { return last_ns_ > first_ns_ ? last_ns_ - first_ns_ : 0; }
 
   void snapshot_node(const std::string& node, FactTable& out) const {
-    // A capture without steps begins anywhere: it is no start.
-    if (is_capture_ && first_step_ns_ == INT64_MAX) return;
+    // A capture without steps begins anywhere, and a trace is of steps in mid-training: neither is a start.
+    if (is_capture_ && (is_trace_ || first_step_ns_ == INT64_MAX)) return;
     const std::int64_t start_ns = start_ns_ != INT64_MAX ? start_ns_ : first_ns_;
     if (start_ns == INT64_MAX || last_ns_ == INT64_MIN) return;
     const bool has_step = first_step_ns_ != INT64_MAX;
@@ -154,6 +157,7 @@ class StartUpAnalyzer final : public NodeAnalyzer<StartUpAnalyzer> {
   }
 
   bool is_capture_ = false;  // imported: nobody saw the job begin
+  bool is_trace_ = false;    // alone, or beside other files
   RateProfile received_;
   RateProfile read_;
   RateProfile busy_;
