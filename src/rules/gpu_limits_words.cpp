@@ -51,4 +51,14 @@ Finding limit_finding(const FactTable& facts, const Fact& limits, double share_p
   return finding;
 }
 
+std::optional<double> lowest_clock_ratio(const FactTable& facts) {
+  std::optional<double> lowest;
+  for (const Fact* limits : facts.all("gpu.limits")) {
+    const auto first = limits->number("clock_first_mhz");
+    const auto last = limits->number("clock_last_mhz");
+    if (first && last && *first > 0) lowest = std::min(lowest.value_or(*last / *first), *last / *first);
+  }
+  return lowest;
+}
+
 }  // namespace hotlap

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "rules/gpu_limits_words.h"
 #include "rules/pause_kind.h"
 #include "rules/series_words.h"
 #include "rules/step_findings.h"
@@ -51,6 +52,33 @@ std::string claim_of(const std::string& part) {
   return "outlier";
 }
 
+// One rank at a time stalls for as long as the slow steps take longer: RotatingStall says whose step that is.
+bool are_stalls_in_turn(const FactTable& facts, double extra_ms) {
+  constexpr double kAlike = 0.5;
+  const Fact* ranks = facts.find("ranks.summary");
+  if (ranks == nullptr || ranks->number("stalled_ranks").value_or(0) < 2) return false;
+  const double stall_ms = ranks->number("stall_ms").value_or(0);
+  return stall_ms >= kAlike * extra_ms && extra_ms >= kAlike * stall_ms;
+}
+
+// Slow steps that are no slower than the GPU's fallen clock makes them: what holds the clock down explains them.
+bool are_of_lower_clock(const FactTable& facts, double slow_ms, double median_ms) {
+  constexpr double kAlike = 1.15;
+  const auto ratio = lowest_clock_ratio(facts);
+  return ratio && *ratio > 0 && *ratio < kClockFell && slow_ms <= kAlike * median_ms / *ratio;
+}
+
+// What the slow steps have lost their time to.
+std::string claim_of(const FactTable& facts, const Fact& slow) {
+  const std::string part = slow.text("part").value_or("");
+  if (!part.empty() && part != "other") return claim_of(part);
+  const double median_ms = slow.number("median_ms").value_or(0);
+  const double slow_ms = slow.number("slow_ms").value_or(0);
+  if (are_stalls_in_turn(facts, slow_ms - median_ms)) return "gc";
+  if (!slow.number("period_steps") && are_of_lower_clock(facts, slow_ms, median_ms)) return "gpu_clocks";
+  return claim_of(part);
+}
+
 std::string part_words(const std::string& part) {
   if (part == "data_wait") return "waiting for data";
   if (part == "gc") return "garbage collection";
@@ -77,7 +105,7 @@ void judge(const FactTable& facts, const Fact& slow, double outliers, FindingSin
   Finding finding = share_finding(slow.where, {.cause = period ? format("Every {} step is slow", ordinal(*period))
                                                                : "Some steps are far slower than the others",
                                                .loss = format("{} % of the time", figure(lost_pct)),
-                                               .claims = claim_of(part),
+                                               .claims = claim_of(facts, slow),
                                                .share_pct = lost_pct,
                                                .lost_s = slow.number("lost_s"),
                                                .count = outliers});

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "rules/gpu_limits_words.h"
 #include "rules/series_words.h"
 #include "rules/step_findings.h"
 #include "rules/words.h"
@@ -55,14 +56,12 @@ struct GpuView {
   std::string waits;  // "power 160 -> 70 W, 70 -> 52 C at the same clock"
 };
 GpuView gpu_view(const FactTable& facts) {
-  constexpr double kFell = 0.93;
   constexpr double kSame = 0.97;
-  GpuView view;
+  GpuView view{.has_lower_clock = lowest_clock_ratio(facts).value_or(1) < kClockFell, .waits = {}};
   for (const Fact* limits : facts.all("gpu.limits")) {
     const auto first = limits->number("clock_first_mhz");
     const auto last = limits->number("clock_last_mhz");
     if (!first || !last) continue;
-    view.has_lower_clock |= *last < kFell * *first;
     const auto power = limits->number("power_first_w");
     const auto power_now = limits->number("power_last_w");
     if (*last < kSame * *first || !power || !power_now || *power_now > 0.9 * *power || !view.waits.empty()) continue;
