@@ -1,6 +1,7 @@
 // The machine's wall clock jumped: times in logs, of other machines and of certificates do not fit any more.
 #include <array>
 #include <cmath>
+#include <string_view>
 
 #include "rules/step_findings.h"
 #include "rules/words.h"
@@ -20,6 +21,8 @@ constexpr std::array kParams{
 };
 constexpr double kLargeS = 60;
 
+std::string_view direction(double s) { return s < 0 ? "backward" : "forward"; }
+
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   const double limit_s = static_cast<double>(params.duration_ns("jump")) * 1e-9;
   for (const Fact* clock : facts.all("clock.jumps")) {
@@ -28,15 +31,16 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     Finding finding;
     finding.where = clock->where;
     finding.cause = "The wall clock jumped";
-    finding.loss = format("by {} s {}", figure(std::abs(largest)), largest < 0 ? "backward" : "forward");
+    finding.loss = format("by {} s {}", figure(std::abs(largest)), direction(largest));
     finding.severity = std::abs(largest) >= kLargeS ? Severity::kWarning : Severity::kInfo;
     finding.certainty = Certainty::kCertain;
     finding.claims = "clock";
     finding.evidence["count"] = clock->number("count").value_or(0);
     finding.evidence["largest_s"] = largest;
-    finding.why.push_back(format("{} in all, {} s together",
+    const double sum_s = clock->number("sum_s").value_or(0);
+    finding.why.push_back(format("{} in all, together {} s {}",
                                  counted(std::lround(clock->number("count").value_or(0)), "jump"),
-                                 figure(clock->number("sum_s").value_or(0))));
+                                 figure(std::abs(sum_s)), direction(sum_s)));
     if (clock->number("suspends").value_or(0) > 0)
       finding.why.push_back(format("the machine slept {} s besides", figure(clock->number("suspended_s").value_or(0))));
     finding.advice.push_back(

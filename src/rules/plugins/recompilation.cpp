@@ -10,7 +10,8 @@
 namespace hotlap {
 namespace {
 
-constexpr std::array kNeeds{std::string_view{"breakdown.parts"}, std::string_view{"steps.summary"}};
+// Not breakdown.parts: where nobody looked inside the steps, shapes alone tell.
+constexpr std::array kNeeds{std::string_view{"steps.summary"}};
 constexpr std::array kParams{
     share_param("3", "share of the time after the warm-up from which on the rule speaks"),
     steps_min_param("steps after the warm-up that must have been seen"),
