@@ -75,7 +75,7 @@ def test_a_killed_recording_of_the_machine_is_not_shown_as_running(home):
     assert shown(home)["run"]["status"] == "running"
     recording.kill()
     recording.wait()
-    assert shown(home)["run"]["status"] == "unknown"
+    wait_for(lambda: shown(home)["run"]["status"] == "unknown", "its end to be seen")
 
 
 def test_the_machine_is_recorded_until_a_signal(home):

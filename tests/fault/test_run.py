@@ -252,6 +252,7 @@ def test_the_end_of_the_output_is_seen_while_we_still_write(home):
 def test_stop_and_continue(home):
     job = home.start("sleep", "1000", flags=["--quiet"])
     pid = wait_for(lambda: part_of(job.pid, "1000"), "the job")
+    wait_for(home.recordings, "its file")  # by then whoever passes a stop on is there
     os.kill(pid, signal.SIGSTOP)
     wait_for(lambda: state_of(pid) == "T", "the job to stop")
     assert state_of(job.pid) != "T"  # nobody would continue us
@@ -265,6 +266,7 @@ def test_a_stop_of_us_alone_stops_the_job_until_we_go_on(home):
     """SIGSTOP cannot be caught, so it cannot be passed on as other signals are."""
     job = home.start("sleep", "1000", flags=["--quiet"])
     pid = wait_for(lambda: part_of(job.pid, "1000"), "the job")
+    wait_for(home.recordings, "its file")  # by then whoever passes a stop on is there
     for _ in range(2):
         os.kill(job.pid, signal.SIGSTOP)
         wait_for(lambda: state_of(pid) == "T", "the job to stop")
@@ -284,6 +286,7 @@ def test_a_stop_of_us_alone_stops_the_job_until_we_go_on(home):
 def test_a_job_that_ends_while_we_are_stopped_is_seen(home):
     job = home.start("sleep", "1000", flags=["--quiet"])
     pid = wait_for(lambda: part_of(job.pid, "1000"), "the job")
+    wait_for(home.recordings, "its file")  # by then whoever passes a stop on is there
     os.kill(job.pid, signal.SIGSTOP)
     wait_for(lambda: state_of(pid) == "T", "the job to stop")
     os.kill(pid, signal.SIGKILL)
