@@ -1,5 +1,6 @@
 #include "ingest/dump_clock.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -13,6 +14,22 @@ constexpr std::int64_t kTickNs = kNsPerS / 100;         // of the kernel's times
 constexpr std::int64_t kSmallestJumpNs = kNsPerS / 2;   // what copying takes may differ by less
 constexpr std::int64_t kSmallestGuessNs = 5 * kNsPerS;  // by the times of cores alone, which have holes
 constexpr double kShareOfStretch = 0.2;                 // of the time between two dumps, that may be missing in them
+
+// "1700000000.25" as nanoseconds, exact.
+std::optional<std::int64_t> read_seconds(std::string_view text) {
+  const std::size_t dot = text.find('.');
+  const auto whole = parse_i64(text.substr(0, dot));
+  if (!whole || *whole < 0 || *whole > 9'000'000'000) return std::nullopt;
+  std::int64_t ns = *whole * kNsPerS;
+  if (dot == std::string_view::npos) return ns;
+  std::int64_t unit = kNsPerS / 10;
+  for (const char c : text.substr(dot + 1)) {
+    if (c < '0' || c > '9') return std::nullopt;
+    ns += unit * (c - '0');
+    unit /= 10;
+  }
+  return ns;
+}
 
 // "12345.67 8910.11"
 std::optional<std::int64_t> uptime_ns(std::string_view text) {
@@ -47,6 +64,17 @@ std::optional<std::int64_t> core_ns(std::string_view stat) {
 }
 
 }  // namespace
+
+std::optional<DumpHeader> read_dump_header(std::string_view line) {
+  if (!line.starts_with('#')) return std::nullopt;
+  line = trim(line.substr(std::min(line.find_first_not_of('#'), line.size())));
+  if (!line.starts_with("t=")) return std::nullopt;
+  line.remove_prefix(2);
+  const std::size_t end = line.find_first_of(" \t,;");
+  const auto t_ns = read_seconds(line.substr(0, end));
+  if (!t_ns) return std::nullopt;
+  return DumpHeader{.t_ns = *t_ns, .rest = end == std::string_view::npos ? std::string_view{} : trim(line.substr(end))};
+}
 
 DumpClock::Jump DumpClock::take(std::int64_t wall_ns, std::string_view stat_untrusted,
                                 std::string_view uptime_untrusted) {

@@ -7,6 +7,18 @@
 
 namespace hotlap {
 
+// The line before a copy, "## t=1700000000.25", with any number of '#'.
+struct DumpHeader {
+  std::int64_t t_ns = 0;  // exact
+  std::string_view rest;  // what follows the time: a path
+
+  // Smaller times count from any moment.
+  bool is_unix_time() const { return t_ns >= 1'000'000'000'000'000'000; }  // 2001
+};
+
+// Nothing: the line is another one. A view into it.
+std::optional<DumpHeader> read_dump_header(std::string_view line);
+
 class DumpClock {
  public:
   // What happened between two dumps, beside the time that passed.

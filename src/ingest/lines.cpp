@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace hotlap {
 namespace {
 
@@ -99,6 +101,13 @@ std::string sniffed_text(ByteView head_untrusted) {
   cutter.push(head_untrusted, take);
   cutter.finish(take);
   return text;
+}
+
+std::string_view first_row(std::string_view text) {
+  for (std::string_view line; next_line(text, line);) {
+    if (!trim(line).empty() && !line.starts_with('#')) return trim(line);
+  }
+  return {};
 }
 
 }  // namespace hotlap

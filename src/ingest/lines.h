@@ -126,5 +126,7 @@ class LineCutter {
 
 // The first bytes of a file as lines, for sniffing: in UTF-8, without byte order mark.
 std::string sniffed_text(ByteView head_untrusted);
+// The first line that is neither blank nor a comment ('#'), trimmed: the titles of a table. Empty: there is none.
+std::string_view first_row(std::string_view text);
 
 }  // namespace hotlap

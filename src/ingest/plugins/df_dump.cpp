@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "ingest/dump_clock.h"
 #include "ingest/importer.h"
 #include "ingest/lines.h"
 
@@ -16,8 +17,6 @@ namespace {
 
 constexpr std::size_t kLineBytesMax = 4096;
 constexpr std::size_t kMountMax = 256;  // characters
-constexpr double kUnixTimeMinS = 1e9;   // 2001; smaller ones count from any moment
-constexpr double kTimeMaxS = 9e9;
 
 constexpr MetricDesc bytes_of(std::string_view name, std::string_view help) {
   return {.name = name, .unit = "By", .help = help};
@@ -28,16 +27,6 @@ constexpr std::array kShm{bytes_of("shm.total.bytes", "Size of /dev/shm."),
 constexpr std::array kFilesystem{bytes_of("filesystem.total.bytes", "Size of the file system."),
                                  bytes_of("filesystem.used.bytes", "Used in the file system."),
                                  bytes_of("filesystem.available.bytes", "Free for programs of users.")};
-
-// "## t=1700000000.25"
-std::optional<double> header_time(std::string_view line) {
-  if (!line.starts_with('#')) return std::nullopt;
-  line = trim(line.substr(std::min(line.find_first_not_of('#'), line.size())));
-  if (!line.starts_with("t=")) return std::nullopt;
-  std::string_view rest = line.substr(2);
-  const auto t_s = parse_f64(next_word(rest));
-  return t_s && *t_s >= 0 && *t_s < kTimeMaxS ? t_s : std::nullopt;
-}
 
 // Bytes of a unit of the titles' second word: "1K-blocks", "1B-blocks", "1M-blocks", "1024-blocks"; "Size" has units
 // in each figure, of 1024 (df -h).
@@ -91,10 +80,10 @@ class DfDumpImporter final : public StreamImporter {
   void take(const TextLine& line) {
     const std::string_view text = trim(line.text);
     if (text.empty()) return;
-    if (const auto t_s = header_time(text)) {
-      t_ns_ = std::llround(*t_s * 1e9);
+    if (const auto header = read_dump_header(text)) {
+      t_ns_ = header->t_ns;
       if (!is_clock_told_) {
-        out_.clock({.offset_ns = 0, .uncertainty_ns = kNsPerS, .is_absolute = *t_s >= kUnixTimeMinS});
+        out_.clock({.offset_ns = 0, .uncertainty_ns = kNsPerS, .is_absolute = header->is_unix_time()});
         is_clock_told_ = true;
       }
       return;
@@ -148,7 +137,7 @@ bool sniff(ByteView head_untrusted, std::string_view) {
   std::string_view line;
   bool has_header = false;
   for (int i = 0; i < 8 && next_line(rest, line); ++i) {
-    has_header = has_header || header_time(line).has_value();
+    has_header = has_header || read_dump_header(line).has_value();
     if (has_header && line.starts_with("Filesystem")) return line.find("Mounted on") != std::string_view::npos;
   }
   return false;

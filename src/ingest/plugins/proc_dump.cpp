@@ -22,7 +22,6 @@ namespace {
 constexpr std::size_t kLineBytesMax = std::size_t{256} << 10;  // "intr" of a large machine
 constexpr std::size_t kDumpBytesMax = std::size_t{16} << 20;
 constexpr std::size_t kFilesMax = 64;
-constexpr std::int64_t kUnixTimeMinS = 1'000'000'000;  // 2001; smaller ones count from any moment
 
 // Collectors that read nothing but such files, and those whose presence makes them worth asking.
 struct Source {
@@ -44,41 +43,6 @@ constexpr std::array<std::string_view, 12> kPaths{
     "/proc/pressure/cpu", "/proc/pressure/io",     "/proc/pressure/memory",
     "/proc/pressure/irq", "/proc/self/mountstats", "/proc/uptime"};
 constexpr std::string_view kPressure = "/proc/pressure/?";  // which of them is not told
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-// "1700000000.25" as nanoseconds, exact.
-std::optional<std::int64_t> read_seconds(std::string_view text) {
-  const std::size_t dot = text.find('.');
-  const auto whole = parse_i64(text.substr(0, dot));
-  if (!whole || *whole < 0 || *whole > 9'000'000'000) return std::nullopt;
-  std::int64_t ns = *whole * kNsPerS;
-  if (dot == std::string_view::npos) return ns;
-  std::int64_t unit = kNsPerS / 10;
-  for (const char c : text.substr(dot + 1)) {
-    if (!is_digit(c)) return std::nullopt;
-    ns += unit * (c - '0');
-    unit /= 10;
-  }
-  return ns;
-}
-
-struct Header {
-  std::int64_t t_ns = 0;
-  std::string_view rest;  // what follows the time
-};
-
-// "## t=1700000000.25", also with one or three '#', also with a path behind it.
-std::optional<Header> read_header(std::string_view line) {
-  if (!line.starts_with('#')) return std::nullopt;
-  line = trim(line.substr(std::min(line.find_first_not_of('#'), line.size())));
-  if (!line.starts_with("t=")) return std::nullopt;
-  line.remove_prefix(2);
-  const std::size_t end = line.find_first_of(" \t,;");
-  const auto t_ns = read_seconds(line.substr(0, end));
-  if (!t_ns) return std::nullopt;
-  return Header{.t_ns = *t_ns, .rest = end == std::string_view::npos ? std::string_view{} : trim(line.substr(end))};
-}
 
 // The one of kPaths that `text` names: "/proc/net/dev", "proc/net/dev", "net/dev", "net_dev.txt".
 std::string_view path_named(std::string_view text) {
@@ -236,7 +200,7 @@ class ProcDumpImporter final : public StreamImporter {
 
   void take(const TextLine& line) {
     if (error_) return;
-    if (const auto header = read_header(line.text)) {
+    if (const auto header = read_dump_header(line.text)) {
       end_dump();
       begin_dump(*header, line.offset);
       return;
@@ -256,7 +220,7 @@ class ProcDumpImporter final : public StreamImporter {
     take_content(line);
   }
 
-  void begin_dump(const Header& header, std::int64_t offset) {
+  void begin_dump(const DumpHeader& header, std::int64_t offset) {
     is_in_dump_ = true;
     t_ns_ = header.t_ns;
     offset_ = offset;
@@ -264,7 +228,7 @@ class ProcDumpImporter final : public StreamImporter {
     is_path_told_ = !path_.empty();
     if (is_clock_told_) return;
     is_clock_told_ = true;
-    out_.clock({.offset_ns = 0, .uncertainty_ns = kNsPerS, .is_absolute = t_ns_ >= kUnixTimeMinS * kNsPerS});
+    out_.clock({.offset_ns = 0, .uncertainty_ns = kNsPerS, .is_absolute = header.is_unix_time()});
   }
 
   void take_content(const TextLine& line) {
@@ -401,9 +365,9 @@ bool sniff(ByteView head_untrusted, std::string_view) {
   std::string_view rest = text;
   std::string_view line;
   for (int i = 0; i < 16 && next_line(rest, line); ++i) {
-    if (!read_header(line)) continue;
+    if (!read_dump_header(line)) continue;
     // A header of ours is followed by something that we know.
-    if (!path_named(read_header(line)->rest).empty()) return true;
+    if (!path_named(read_dump_header(line)->rest).empty()) return true;
     while (next_line(rest, line)) {
       if (trim(line).empty()) continue;
       return read_marker(line).has_value() || line.starts_with("/proc/") || !path_of_line(line).empty();

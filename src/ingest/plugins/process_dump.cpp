@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/text.h"
+#include "ingest/dump_clock.h"
 #include "ingest/importer.h"
 #include "ingest/lines.h"
 
@@ -22,8 +23,6 @@ namespace {
 
 constexpr std::size_t kLineBytesMax = 16'384;
 constexpr std::size_t kProcessesMax = 4096;  // of one reading, and of all
-constexpr double kUnixTimeMinS = 1e9;        // 2001; smaller ones count from any moment
-constexpr double kTimeMaxS = 9e9;
 constexpr double kKib = 1024;
 
 enum Field : std::uint8_t { kRss, kPss, kThreads, kFields };
@@ -40,15 +39,6 @@ struct Seen {
   std::string command;
   std::array<std::optional<double>, kFields> values;
 };
-
-std::optional<double> header_time(std::string_view line) {
-  if (!line.starts_with('#')) return std::nullopt;
-  line = trim(line.substr(std::min(line.find_first_not_of('#'), line.size())));
-  if (!line.starts_with("t=")) return std::nullopt;
-  std::string_view rest = line.substr(2);
-  const auto t_s = parse_f64(next_word(rest));
-  return t_s && *t_s >= 0 && *t_s < kTimeMaxS ? t_s : std::nullopt;
-}
 
 // "### /proc/4711/smaps_rollup", "==> /proc/4711/status <==": the process; 0: the line names none.
 std::uint64_t process_named(std::string_view line) {
@@ -104,11 +94,11 @@ class ProcessDumpImporter final : public StreamImporter {
   void take(const TextLine& line) {
     const std::string_view text = trim(line.text);
     if (text.empty()) return;
-    if (const auto t_s = header_time(text)) {
+    if (const auto header = read_dump_header(text)) {
       end_reading();
-      t_ns_ = std::llround(*t_s * 1e9);
+      t_ns_ = header->t_ns;
       if (!is_clock_told_) {
-        out_.clock({.offset_ns = 0, .uncertainty_ns = kNsPerS, .is_absolute = *t_s >= kUnixTimeMinS});
+        out_.clock({.offset_ns = 0, .uncertainty_ns = kNsPerS, .is_absolute = header->is_unix_time()});
       }
       is_clock_told_ = true;
       titles_.clear();
@@ -289,7 +279,7 @@ bool sniff(ByteView head_untrusted, std::string_view) {
   for (int i = 0; i < 8 && next_line(rest, line); ++i) {
     if (trim(line).empty()) continue;
     if (!has_header) {
-      has_header = header_time(line).has_value();
+      has_header = read_dump_header(line).has_value();
       continue;
     }
     if (!ps_titles(line).empty() || process_named(trim(line)) != 0) return true;

@@ -199,13 +199,7 @@ class ScalingTableImporter final : public StreamImporter {
 
 bool sniff(ByteView head_untrusted, std::string_view) {
   const std::string text = sniffed_text(head_untrusted);
-  std::string_view rest = text;
-  std::string_view line;
-  while (next_line(rest, line)) {
-    if (trim(line).empty() || line.starts_with('#')) continue;
-    return read_titles(trim(line)).has_value();
-  }
-  return false;
+  return read_titles(first_row(text)).has_value();
 }
 
 std::unique_ptr<StreamImporter> open_stream(ImportSink& out) { return std::make_unique<ScalingTableImporter>(out); }

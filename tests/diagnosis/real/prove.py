@@ -35,11 +35,7 @@ class Prover:
         self.hotlap = hotlap
         self.python = python
         self.home = home
-        # Recordings may be kept in the repository: nothing of this machine's names is in them.
         self.environment = {**os.environ, "HOTLAP_HOME": str(home), "HOTLAP_NODE": "proof", "NO_COLOR": "1"}
-
-    def newest(self) -> pathlib.Path:
-        return max((self.home / "runs").glob("*/*.hotlap"))
 
     def ask(self, *words: str) -> dict:
         out = subprocess.run([self.hotlap, *words], env=self.environment, capture_output=True, text=True,
@@ -102,18 +98,7 @@ def reached(answer: dict, of: str) -> float | None:
     return answer["overall_ms"] if of == "overall_ms" else answer["steps"]["mean_ms"]
 
 
-def keep_run(folder: pathlib.Path, scenario: Scenario, recording: pathlib.Path) -> None:
-    """A run that was judged rightly, for tests/diagnosis/stored_runs_test.cpp."""
-    folder.mkdir(exist_ok=True)
-    name = re.sub(r"[^a-z0-9]+", "-", scenario.name.lower()) + ".hotlap"
-    shutil.copyfile(recording, folder / name)
-    index = folder / "runs.txt"
-    lines = {line.split()[0]: line for line in index.read_text(encoding="utf-8").splitlines()} if index.exists() else {}
-    lines[name] = " ".join([name, scenario.rule or "nothing", *scenario.may, "NoisyNeighbour"])
-    index.write_text("".join(line + "\n" for line in sorted(lines.values())), encoding="utf-8")
-
-
-def prove(prover: Prover, scenario: Scenario, keep: pathlib.Path | None = None) -> dict:
+def prove(prover: Prover, scenario: Scenario) -> dict:
     before = prover.record(scenario, scenario.job)
     found = [one for one in before["findings"] if is_fault(one)]
     found = [one for one in found if one["rule"] == scenario.rule or not is_of_machine(one, before["around"])]
@@ -126,8 +111,6 @@ def prove(prover: Prover, scenario: Scenario, keep: pathlib.Path | None = None) 
            "besides": [one["rule"] for one in found[1:] if one["rule"] not in scenario.may + (scenario.rule,)],
            "step_ms": before["steps"]["mean_ms"], "overall_ms": before["overall_ms"],
            "steal_pct": before["around"].steal_pct, "outside_cores": before["around"].outside_cores}
-    if keep and is_right and not row["besides"] and not scenario.flags:
-        keep_run(keep, scenario, prover.newest())
     if first and scenario.follow and is_right:
         then = scenario.follow(first)
         promise = predicted(first, before)
@@ -207,7 +190,6 @@ def main() -> int:
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--table", type=pathlib.Path, help="rewrite the part about real jobs in this document")
     parser.add_argument("--home", type=pathlib.Path, help="keep the runs there")
-    parser.add_argument("--keep", type=pathlib.Path, help="keep the recordings that were judged rightly there")
     args = parser.parse_args()
     rows: list[dict] = []
     left_out: list[tuple[str, str]] = []
@@ -217,7 +199,7 @@ def main() -> int:
             if args.only and not any(text in scenario.name for text in args.only):
                 continue
             try:
-                row = prove(prover, scenario, args.keep)
+                row = prove(prover, scenario)
             except Unavailable as error:
                 left_out.append((scenario.name, str(error)))
                 print(f"left out  {scenario.name}: {error}", flush=True)
