@@ -14,7 +14,14 @@ namespace hotlap {
 inline constexpr double kIoShareHigh = 0.5;   // of a batch's time: the loader waits for storage, not for cores
 inline constexpr double kGainMin = 0.03;      // of step time, for a change of workers or cores to be advised
 inline constexpr double kIoShareLow = 0.2;    // below, storage is excluded as a cause
+inline constexpr double kHandOverPct = 10;    // of step time: so much is waited for batches that were ready all along
 inline constexpr double kCoreWaitMin = 0.05;  // of the time without a core: below, others do not hold the job up
+
+// The workers make batches faster than they are used, with time to spare: what is waited for then is that a batch is
+// handed over, or bursts.
+inline bool keep_up(double worker_ms, int workers, double compute_ms) {
+  return workers > 0 && worker_ms > 0 && worker_ms <= 0.8 * workers * compute_ms;
+}
 
 struct LoaderCase {
   const Fact* steps = nullptr;

@@ -1,8 +1,10 @@
 // Loader workers against cores: far fewer than there are, or far more. A symptom: what the wait needs comes first.
+#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "rules/fact_number.h"
+#include "rules/loader_case.h"
 #include "rules/step_findings.h"
 #include "rules/words.h"
 
@@ -44,13 +46,20 @@ Finding base_finding(const Fact& loader, double workers, double cores) {
   return finding;
 }
 
+bool do_keep_up(const Fact& loader, const Fact& steps, double workers, double wait_pct) {
+  const double step_ms = steps.number("mean_ms").value_or(0);
+  const double batches = std::max(steps.number("batches_per_step").value_or(1), 1.0);
+  return wait_pct < kHandOverPct && keep_up(loader.number("batch_wall_ms").value_or(0), static_cast<int>(workers),
+                                            (1 - wait_pct / 100) * step_ms / batches);
+}
+
 void few(const Fact& loader, const Fact& steps, double workers, double cores, double wait_pct, FindingSink& out) {
   Finding finding = base_finding(loader, workers, cores);
   finding.cause = "Few loader workers for the cores there are";
   finding.claims = "data_wait";
   finding.distance = 2;
   set_step_loss(steps, wait_pct, finding);
-  finding.advice.push_back({.change = format("DataLoader(num_workers={})", std::max(1L, std::lround(0.7 * cores))),
+  finding.advice.push_back({.change = format("DataLoader(num_workers={})", std::lround(0.7 * cores)),
                             .note = "how many are needed depends on what a batch costs"});
   out.add(std::move(finding));
 }
@@ -84,7 +93,8 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     const Fact* parts = fact_for(facts, "breakdown.parts", loader->where);
     const auto wait = number_in(parts, "data_wait");
     if (steps == nullptr || !wait || *wait < params.number("wait_pct")) continue;
-    if (all >= *cores * params.number("min_threshold") / 100) continue;
+    if (all >= *cores * params.number("min_threshold") / 100 || std::lround(0.7 * *cores) <= all) continue;
+    if (do_keep_up(*loader, *steps, *workers, *wait)) continue;
     few(*loader, *steps, all, *cores, *wait, out);
     return {};
   }

@@ -234,6 +234,7 @@ void judge(const FactTable& facts, const LoaderCase& c, const Params& params, Fi
     out.add(std::move(finding));
     return;
   }
+  if (c.wait_pct < kHandOverPct && keep_up(c.costs.worker_ms(), c.delivering(), c.costs.compute_ms)) return;
   const LoaderChoice choice = choose_for(c, static_cast<int>(params.number("workers_max")));
   const double best_ms = c.model_ms(choice.workers);
   // What the model says about the run as it was, with the workers that deliver.
