@@ -64,7 +64,10 @@ void Companions::job_started(pid_t job) {
 void Companions::start_recorder() {
   int recorder_end = -1;
   if (channel_fd_ >= 0) ::close(std::exchange(channel_fd_, -1));
-  if (!make_channel(channel_fd_, recorder_end)) return say("not recorded: no descriptors left");
+  if (const Result<void> made = make_channel(channel_fd_, recorder_end); !made.ok()) {
+    was_refused_ = true;
+    return say(format("not recorded: {}", made.error().message));
+  }
   OwnProcess process{
       .words = {"_recorder", "--folder", folder_->path().native(), "--interval-ns", format("{}", options_.interval_ns),
                 "--supervisor", format("{}", ::getpid()), "--job", format("{}", std::max(job_, 0))},

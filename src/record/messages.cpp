@@ -16,12 +16,14 @@ constexpr std::size_t kMessageBytesMax = 8192;
 
 }  // namespace
 
-bool make_channel(int& supervisor_end, int& recorder_end) {
+Result<void> make_channel(int& supervisor_end, int& recorder_end) {
   std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) return false;
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return errno_error("cannot make a socket pair", errno);
+  }
   supervisor_end = ends[0];
   recorder_end = ends[1];
-  return true;
+  return {};
 }
 
 bool send_message(int fd, const Message& message) {
@@ -41,7 +43,8 @@ std::optional<Message> receive_message(int fd, bool& is_closed) {
   ssize_t n = 0;
   do {
     n = ::recv(fd, buffer.data(), buffer.size(), MSG_DONTWAIT);
-  } while (n < 0 && errno == EINTR);
+    // ECONNRESET: the other side ended without reading what we had sent. Told once, before its own last messages.
+  } while (n < 0 && (errno == EINTR || errno == ECONNRESET));
   if (n < 0) {
     is_closed = errno != EAGAIN && errno != EWOULDBLOCK;
     return std::nullopt;

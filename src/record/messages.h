@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
+
 namespace hotlap {
 
 struct Message {
@@ -17,8 +19,8 @@ struct Message {
   std::string text;
 };
 
-// Both ends close on exec; false when the system has no descriptors left.
-bool make_channel(int& supervisor_end, int& recorder_end);
+// Both ends close on exec. Fails where the system has no descriptors left or permits no socket pairs.
+Result<void> make_channel(int& supervisor_end, int& recorder_end);
 // Never blocks and never raises a signal; false when the other side is gone or does not read.
 bool send_message(int fd, const Message& message);
 // The next message that is there; nothing when there is none. `is_closed` when the other side is gone.

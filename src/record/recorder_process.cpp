@@ -67,6 +67,7 @@ class RecorderProcess {
   Result<RecorderReport> run();
 
  private:
+  Result<std::unique_ptr<RecordingWriter>> open_all();
   Result<std::unique_ptr<RecordingWriter>> open_recording();
   Result<void> open_signals();
   void watch_job(std::int32_t pid);
@@ -116,6 +117,11 @@ Result<std::unique_ptr<RecordingWriter>> RecorderProcess::open_recording() {
   // Here, since the job runs already: what is slow to read costs it nothing.
   info.attributes.merge(code_version(system_host(), run.script, run.working_directory));
   return RecordingWriter::create(place_.folder / (info.id + ".hotlap"), info, {});
+}
+
+Result<std::unique_ptr<RecordingWriter>> RecorderProcess::open_all() {
+  HOTLAP_TRY(open_signals());  // first: from here on a signal ends the recording in order
+  return open_recording();
 }
 
 Result<void> RecorderProcess::open_signals() {
@@ -169,8 +175,7 @@ void RecorderProcess::note_start() {
 
 Result<RecorderReport> RecorderProcess::run() {
   channel_fd_ = task_.channel_fd;
-  HOTLAP_TRY(open_signals());  // first: from here on a signal ends the recording in order
-  Result<std::unique_ptr<RecordingWriter>> opened = open_recording();
+  Result<std::unique_ptr<RecordingWriter>> opened = open_all();
   if (!opened.ok()) {
     HOTLAP_LOG_ERROR("{}", opened.error().message);
     say("refused", 0, opened.error().message);

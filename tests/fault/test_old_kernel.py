@@ -1,5 +1,4 @@
 """Kernels that lack close_range (before Linux 5.9) and pidfd_open (before 5.3): a filter answers as they do."""
-import ctypes
 import errno
 import os
 import signal
@@ -7,35 +6,15 @@ import subprocess
 
 import pytest
 from processes import GIVE_UP_S, HOTLAP, children, command_line, is_alive, part_of, wait_for
+from system_calls import can_be_forbidden, forbid
 
 PIDFD_OPEN, CLOSE_RANGE = 434, 436  # on every architecture
-LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-class Instruction(ctypes.Structure):
-    _fields_ = [("code", ctypes.c_uint16), ("if_true", ctypes.c_uint8), ("if_false", ctypes.c_uint8), ("k", ctypes.c_uint32)]
-
-
-class Program(ctypes.Structure):
-    _fields_ = [("length", ctypes.c_uint16), ("instructions", ctypes.POINTER(Instruction))]
-
-
-def become_old():
-    """In the child, before its exec: both calls end with ENOSYS, in all that it starts too."""
-    code = (Instruction * 5)(Instruction(0x20, 0, 0, 0),  # the number of the call
-                             Instruction(0x15, 2, 0, PIDFD_OPEN), Instruction(0x15, 1, 0, CLOSE_RANGE),
-                             Instruction(0x06, 0, 0, 0x7FFF0000), Instruction(0x06, 0, 0, 0x00050000 | errno.ENOSYS))
-    program = Program(len(code), code)
-    if LIBC.prctl(38, 1, 0, 0, 0) != 0 or LIBC.prctl(22, 2, ctypes.byref(program), 0, 0) != 0:
-        os._exit(99)
+become_old = forbid([PIDFD_OPEN, CLOSE_RANGE], errno.ENOSYS)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def filters():
-    script = "import ctypes; l = ctypes.CDLL(None, use_errno=True); l.syscall(434, 1, 0); print(ctypes.get_errno())"
-    told = subprocess.run(["/usr/bin/python3", "-S", "-c", script], preexec_fn=become_old, stdout=subprocess.PIPE,
-                          text=True, check=False)
-    if told.stdout != "%d\n" % errno.ENOSYS:
+    if not can_be_forbidden(PIDFD_OPEN, errno.ENOSYS):
         pytest.skip("system calls cannot be filtered here")
 
 
