@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <set>
@@ -11,6 +10,8 @@
 #include "base/format.h"
 #include "query/registry.h"
 #include "store/recording_writer.h"
+#include "support/query_rows.h"
+#include "support/temp_dir.h"
 
 namespace hotlap {
 namespace {
@@ -23,34 +24,11 @@ constexpr std::int64_t kWallNs = 1'800'000'000 * kNsPerS;
 constexpr MetricDesc kBusy{.name = "cpu.busy.seconds", .unit = "s", .kind = MetricKind::kCounter, .scale = 0.01};
 constexpr MetricDesc kLoad{.name = "load.1min", .unit = "1"};
 
-// Rows as text, cells separated by '|'.
-class Texts final : public QuerySink {
- public:
-  void columns(std::span<const std::string> names) override { names_.assign(names.begin(), names.end()); }
-  Result<void> row(std::span<const Cell> cells) override {
-    std::string line;
-    for (const Cell& cell : cells) {
-      if (!line.empty()) line += '|';
-      if (const auto* whole = std::get_if<std::int64_t>(&cell)) line += format("{}", *whole);
-      if (const auto* real = std::get_if<double>(&cell)) line += format("{:g}", *real);
-      if (const auto* text = std::get_if<std::string_view>(&cell)) line += *text;
-      if (std::holds_alternative<std::monostate>(cell)) line += "NULL";
-    }
-    rows.push_back(line);
-    return {};
-  }
-  std::vector<std::string> names_;
-  std::vector<std::string> rows;
-};
-
 class QueryTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "hotlap-query-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    home_ = pattern;
     Result<RunFolder> folder = RunFolder::create(
-        home_, {.id = make_ulid(kWallNs, 1, 2), .name = "toy", .status = RunStatus::kFinished, .node = "n1"});
+        home_.path(), {.id = make_ulid(kWallNs, 1, 2), .name = "toy", .status = RunStatus::kFinished, .node = "n1"});
     ASSERT_TRUE(folder.ok()) << folder.error().message;
     // The second node's clock began elsewhere, and it was started a second later.
     record(folder->path() / "a.hotlap", "n1", 100 * kNsPerS, kWallNs);
@@ -62,7 +40,6 @@ class QueryTest : public testing::Test {
     ASSERT_TRUE(run.ok()) << run.error().message;
     run_ = std::move(*run);
   }
-  void TearDown() override { fs::remove_all(home_); }
 
   // Four ticks a second apart: a counter that grows by 50 hundredths, and a gauge that is missing once.
   static void record(const fs::path& file, const std::string& node, std::int64_t begin_ns, std::int64_t wall_ns) {
@@ -98,19 +75,19 @@ class QueryTest : public testing::Test {
   }
 
   std::vector<std::string> ask(const std::string& sql) {
-    Texts out;
+    test::QueryRows out;
     const Result<void> done = execute_query(
         *run_, {.run_folder = {}, .sql = sql, .parameters = {{":from", 5}, {":to", 9}}, .limits = {}}, out);
     if (!done.ok()) return {"error: " + done.error().message};
-    return out.rows;
+    return out.rows();
   }
   Error error_of(const std::string& sql) {
-    Texts out;
+    test::QueryRows out;
     const Result<void> done = execute_query(*run_, {.run_folder = {}, .sql = sql, .parameters = {}, .limits = {}}, out);
     return done.ok() ? Error{ErrorCode::kInternal, "answered"} : done.error();
   }
 
-  fs::path home_;
+  test::TempDir home_;
   std::unique_ptr<QueriedRun> run_;
   int analysed_ = 0;
 };
@@ -237,7 +214,7 @@ TEST_F(QueryTest, WrongTextsAreSaidInOneLine) {
 }
 
 TEST_F(QueryTest, WhatDoesNotEndIsEnded) {
-  Texts out;
+  test::QueryRows out;
   const Result<void> done =
       execute_query(*run_,
                     {.run_folder = {},
@@ -259,7 +236,7 @@ TEST_F(QueryTest, DeepAndHugeTextsAreRefused) {
 // The answer's way through a pipe, with a shell in the place of the query's process.
 TEST(QueryProcess, WhatIsNoAnswerIsSaid) {
   const auto answer_of = [](const std::string& script) {
-    Texts out;
+    test::QueryRows out;
     return run_query({"/bin/sh", "-c", script}, {.time_ns = kNsPerS, .memory_bytes = 1U << 20U}, out);
   };
   for (const char* script : {"true", "exit 3", "kill -9 $$", "printf ''", "printf '\\005\\000'"}) {
@@ -274,7 +251,7 @@ TEST(QueryProcess, WhatIsNoAnswerIsSaid) {
     EXPECT_THAT(answered.error().message, HasSubstr("cannot be read")) << script;
   }
   EXPECT_TRUE(answer_of("printf '\\001\\000\\000\\000D'").ok());
-  Texts out;
+  test::QueryRows out;
   EXPECT_FALSE(run_query({"/nowhere/hotlap"}, {}, out).ok());
 }
 

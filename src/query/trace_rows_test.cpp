@@ -3,52 +3,29 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <optional>
 
 #include "base/clock.h"
-#include "base/format.h"
 #include "query/query.h"
 #include "store/recording_writer.h"
+#include "support/query_rows.h"
+#include "support/temp_dir.h"
 
 namespace hotlap {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::ElementsAre;
 
 constexpr std::int64_t kUs = 1'000;
 constexpr std::uint32_t kHost = 1;
 constexpr std::uint32_t kGpu = 2;
 
-class Texts final : public QuerySink {
- public:
-  void columns(std::span<const std::string>) override {}
-  Result<void> row(std::span<const Cell> cells) override {
-    std::string line;
-    for (const Cell& cell : cells) {
-      if (!line.empty()) line += '|';
-      if (const auto* whole = std::get_if<std::int64_t>(&cell)) line += format("{}", *whole);
-      if (const auto* real = std::get_if<double>(&cell)) line += format("{:g}", *real);
-      if (const auto* text = std::get_if<std::string_view>(&cell)) line += *text;
-      if (std::holds_alternative<std::monostate>(cell)) line += "NULL";
-    }
-    rows.push_back(line);
-    return {};
-  }
-  std::vector<std::string> rows;
-};
-
 class TraceRowsTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "hotlap-trace-rows-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    home_ = pattern;
-    Result<RunFolder> folder =
-        RunFolder::create(home_, {.id = make_ulid(1, 1, 2), .name = "t", .status = RunStatus::kFinished, .node = "n1"});
+    Result<RunFolder> folder = RunFolder::create(
+        home_.path(), {.id = make_ulid(1, 1, 2), .name = "t", .status = RunStatus::kFinished, .node = "n1"});
     ASSERT_TRUE(folder.ok()) << folder.error().message;
     auto writer = RecordingWriter::create(
         folder->path() / "a.hotlap", {.id = "01J00000000000000000000001", .node = "n1", .interval_ns = kNsPerS}, {});
@@ -59,7 +36,6 @@ class TraceRowsTest : public testing::Test {
     writer_->put_process({.slot = kGpu, .label = "gpu0"});
     folder_ = std::move(*folder);
   }
-  void TearDown() override { fs::remove_all(home_); }
 
   void add(SpanKind kind, const std::string& name, std::int64_t start_us, std::int64_t us, std::int64_t value_a = -1,
            std::int64_t value_b = -1, std::uint32_t thread = 1) {
@@ -78,13 +54,13 @@ class TraceRowsTest : public testing::Test {
     writer_.reset();
     Result<std::unique_ptr<QueriedRun>> run = QueriedRun::open(*folder_, {});
     if (!run.ok()) return {"error: " + run.error().message};
-    Texts out;
+    test::QueryRows out;
     const Result<void> done = execute_query(**run, {.run_folder = {}, .sql = sql, .parameters = {}, .limits = {}}, out);
     if (!done.ok()) return {"error: " + done.error().message};
-    return out.rows;
+    return out.rows();
   }
 
-  fs::path home_;
+  test::TempDir home_;
   std::optional<RunFolder> folder_;
   std::unique_ptr<RecordingWriter> writer_;
 };
