@@ -346,6 +346,28 @@ train(2)
     assert child.parent_pid == parent.pid
 
 
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_the_last_steps_of_a_process_of_multiprocessing(tmp_path, method):
+    """Small steps gather for a while; a forked child ends without the functions of atexit."""
+    outcome = Program(tmp_path, """
+import torch.multiprocessing as mp
+def train(n):
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x, y = data().tensors
+    for _ in range(n):
+        loss = update(model, optimizer, x, y)
+    say(loss)
+def work(rank, n):
+    train(n)
+if __name__ == "__main__":
+    for n in (203, 204):
+        mp.start_processes(work, (n,), nprocs=1, start_method=%r)
+""" % method).run()
+    assert sorted(len(steps(r)) for r in outcome.rings if steps(r)) == [203, 204]
+    assert [r.closed for r in outcome.rings if steps(r)] == [1, 1]
+
+
 def test_programs_that_train_nothing_leave_no_ring(tmp_path):
     outcome = Program(tmp_path, "print('hello')", prelude="").run()
     assert outcome.rings == [] and len(outcome.ons) == 1 and outcome.offs == {}

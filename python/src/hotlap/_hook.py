@@ -23,6 +23,7 @@ def parts():
         os.register_at_fork(after_in_child=_child)
         atexit.register(_exit)
         gc.callbacks.append(_collector(recorder, core))
+        _watch_target()  # in a server that forks, the server itself has no hook
         recorder.info("python", {"version": platform.python_version(), "implementation": sys.implementation.name,
                                  "flags": _flags()})
         recorder.info("launcher", _place.description())
@@ -52,14 +53,34 @@ def _child():
         core.reset(child=True)
         for again in core.at_fork:
             again()
+        _watch_target()
     except Exception:
         recorder.off = True
 
 
+def _watch_target():
+    """A process that multiprocessing forked ends without the functions of atexit: with its finalizers. They are forgotten
+    when it begins, before it tells who registered for that."""
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        util.register_after_fork(_parts[1], _end_with_target)
+
+
+def _end_with_target(core):
+    from multiprocessing import util
+
+    def end():
+        if core.index:  # it trained; what loader workers record leaves at once
+            _exit()
+
+    util.Finalize(None, end, exitpriority=-1000)  # the last one
+
+
 def _exit():
+    """At the end of the interpreter, or of a process of multiprocessing; of a spawned one, both."""
     recorder, core = _parts
     try:
-        if recorder.pid == os.getpid() and not recorder.off:
+        if recorder.pid == os.getpid() and not recorder.off and not recorder.closed:
             # What the interpreter has just shown belongs to the job's end.
             for last in [*core.at_end, lambda: core.raised(getattr(sys, "last_value", None)), core.at_exit]:
                 try:

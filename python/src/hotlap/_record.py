@@ -39,6 +39,7 @@ class Recorder:
         self.append = self.queue.append
         self.ring = None
         self.off = not _start.wanted()
+        self.closed = False
         self.lock = allocate_lock()
         self.names = {}
         self.numbers = count(1)
@@ -229,8 +230,9 @@ class Recorder:
 
     def close(self, phase_start):
         """The interpreter ends in order."""
-        if self.off or (self.ring is None and not self.queue):
+        if self.off or self.closed or (self.ring is None and not self.queue):
             return
+        self.closed = True
         self.phase(_wire.PHASE_FINALISATION, phase_start, -1)
         self.append(_wire.pack_end(now(), 0))
         self.flush()

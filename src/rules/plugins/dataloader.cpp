@@ -38,6 +38,8 @@ Finding base_finding(const Fact& loader, double workers, double cores) {
   finding.where = loader.where;
   finding.severity = Severity::kWarning;
   finding.certainty = Certainty::kPossible;
+  finding.claims = "data_wait";
+  finding.distance = 2;
   finding.evidence["workers"] = workers;
   finding.evidence["usable_cores"] = cores;
   finding.why.push_back(
@@ -56,8 +58,6 @@ bool do_keep_up(const Fact& loader, const Fact& steps, double workers, double wa
 void few(const Fact& loader, const Fact& steps, double workers, double cores, double wait_pct, FindingSink& out) {
   Finding finding = base_finding(loader, workers, cores);
   finding.cause = "Few loader workers for the cores there are";
-  finding.claims = "data_wait";
-  finding.distance = 2;
   set_step_loss(steps, wait_pct, finding);
   finding.advice.push_back({.change = format("DataLoader(num_workers={})", std::lround(0.7 * cores)),
                             .note = "how many are needed depends on what a batch costs"});

@@ -108,6 +108,8 @@ class SlowDisk:
             data = mount / "data.bin"
             data.write_bytes(os.urandom(1 << 20) * DATA_MB)
             os.sync()
+            with open(data, "rb") as written:  # or it would come from memory
+                os.posix_fadvise(written.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             major, minor = os.major(os.stat(self.device).st_rdev), os.minor(os.stat(self.device).st_rdev)
             self.limit = f"{major}:{minor} {int(self.mb_per_s * 1e6)}"
             self.file = data
