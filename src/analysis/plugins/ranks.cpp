@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::array kSummaryFields{
     FactField{"ranks", "{rank}", "seen"},
+    FactField{"running", "{rank}", "that have not ended yet, or whose end was not seen"},
     FactField{"steps", "{step}", "that all of them tell"},
     FactField{"median_ms", "ms", "of the ranks' own work in a step, mean over the steps"},
     FactField{"slowest_ms", "ms", "of the slowest of each step, mean"},
@@ -60,7 +61,13 @@ class RanksAnalyzer final : public Analyzer {
 
   void on_processes(std::span<const ProcessInfo> processes) override {
     for (const ProcessInfo& process : processes) {
-      if (process.role == ProcessRole::kRank) labels_[process.index] = slot_label(process);
+      if (process.role != ProcessRole::kRank) continue;
+      labels_[process.index] = slot_label(process);
+      if (process.end_ns < 0) {
+        running_.insert(process.index);
+      } else {
+        running_.erase(process.index);
+      }
     }
   }
 
@@ -82,6 +89,7 @@ class RanksAnalyzer final : public Analyzer {
   void merge(const Analyzer& other) override {
     const auto& from = static_cast<const RanksAnalyzer&>(other);
     labels_.insert(from.labels_.begin(), from.labels_.end());
+    running_.insert(from.running_.begin(), from.running_.end());
     for (const auto& [number, rank] : from.ranks_) {
       const auto [place, is_new] = ranks_.try_emplace(number, rank);
       if (is_new) continue;
@@ -100,6 +108,7 @@ class RanksAnalyzer final : public Analyzer {
     Fact summary{.kind = "ranks.summary"};
     const auto steps = static_cast<double>(seen.steps);
     const bool is_own = std::ranges::all_of(ranks_, [](const auto& one) { return one.second.has_communication; });
+    summary.set("running", static_cast<double>(running_.size()));
     summary.set("ranks", static_cast<double>(ranks_.size())).set("steps", steps).set("own_work", is_own ? 1 : 0);
     summary.set("median_ms", seen.median_ms / steps).set("slowest_ms", seen.slowest_ms / steps);
     summary.set("lost_pct", 100 * (seen.slowest_ms - seen.median_ms) / seen.slowest_ms);
@@ -207,6 +216,7 @@ class RanksAnalyzer final : public Analyzer {
 
   std::map<std::int32_t, Rank> ranks_;
   std::map<std::int32_t, std::string> labels_;
+  std::set<std::int32_t> running_;
   std::size_t cells_ = 0;
 };
 

@@ -24,10 +24,9 @@ constexpr std::array kParams{
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   std::vector<const Fact*> ranks = facts.all("ranks.rank");
   std::erase_if(ranks, [](const Fact* one) { return !one->number("steps") || !one->where.rank; });
-  if (ranks.size() < 2 ||
-      static_cast<double>(ranks.size()) < facts.find("ranks.summary")->number("ranks").value_or(0)) {
-    return {};
-  }
+  const Fact& all = *facts.find("ranks.summary");
+  if (ranks.size() < 2 || static_cast<double>(ranks.size()) < all.number("ranks").value_or(0)) return {};
+  if (all.number("running").value_or(0) > 0) return {};  // one is always a step ahead
   const auto steps_of = [](const Fact* one) { return *one->number("steps"); };
   std::ranges::stable_sort(ranks, {}, steps_of);
   const double least = steps_of(ranks.front());
@@ -62,7 +61,7 @@ extern constinit const RuleSpec rule_uneven_steps{
     .id = "UnevenSteps",
     .title = "Ranks do not do the same number of steps",
     .why =
-        "Counts the steps of each rank. A few more on one than on the others means that a collective there waits for "
+        "Counts the steps of each rank once all have ended. A few more on one than on the others means that a collective there waits for "
         "ranks that are done.",
     .advice = "The same number of batches on each rank.",
     .needs = kNeeds,
