@@ -63,7 +63,8 @@ class RanksAnalyzer final : public Analyzer {
     for (const ProcessInfo& process : processes) {
       if (process.role != ProcessRole::kRank) continue;
       labels_[process.index] = slot_label(process);
-      if (process.end_ns < 0) {
+      const bool was_watched = process.start_ns >= 0;  // not so where all is from a file
+      if (was_watched && process.end_ns < 0) {
         running_.insert(process.index);
       } else {
         running_.erase(process.index);

@@ -93,7 +93,7 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     const Fact* parts = fact_for(facts, "breakdown.parts", loader->where);
     const auto wait = number_in(parts, "data_wait");
     if (steps == nullptr || !wait || *wait < params.number("wait_pct")) continue;
-    if (all >= *cores * params.number("min_threshold") / 100 || std::lround(0.7 * *cores) <= all) continue;
+    if (all >= *cores * params.number("min_threshold") / 100 || std::round(0.7 * *cores) <= all) continue;
     if (do_keep_up(*loader, *steps, *workers, *wait)) continue;
     few(*loader, *steps, all, *cores, *wait, out);
     return {};
