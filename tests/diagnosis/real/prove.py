@@ -100,7 +100,9 @@ def reached(answer: dict, of: str) -> float | None:
 
 def prove(prover: Prover, scenario: Scenario) -> dict:
     before = prover.record(scenario, scenario.job)
-    found = [one for one in before["findings"] if is_fault(one)]
+    # What was planted may be told as a mere remark: an evaluation is often wanted.
+    found = [one for one in before["findings"]
+             if is_fault(one) or (one["rule"] == scenario.rule and not one["explained_by"])]
     found = [one for one in found if one["rule"] == scenario.rule or not is_of_machine(one, before["around"])]
     first = found[0] if found else None
     is_right = (first["rule"] if first else "") in ((scenario.rule,) + (scenario.may if scenario.rule else ()))
