@@ -7,14 +7,6 @@ namespace {
 
 constexpr double kTraceStepsMin = 3;
 
-const Fact* training_process(const FactTable& facts, const LoaderCase& c) {
-  const auto label = c.steps->text("process");
-  for (const Fact* fact : facts.all("core_use.process")) {
-    if (label && fact->text("process") == label && same_place(fact->where, c.steps->where)) return fact;
-  }
-  return nullptr;
-}
-
 // Time in which a process's main thread could run but had no core, of a time that it was looked at.
 std::optional<double> core_wait_share(const Fact* process) {
   if (process == nullptr) return std::nullopt;
@@ -54,7 +46,7 @@ void derive_costs(const FactTable& facts, LoaderCase& c) {
   if (in_series) wall = wait;
   double compute = std::max((c.step_ms - c.wait_ms - c.pauses_ms) / c.batches, 0.01);
 
-  const Fact* process = training_process(facts, c);
+  const Fact* process = process_of(facts, *c.steps);
   const double per_batch = c.step_ms / c.batches;
   c.costs.worker_cpu_ms = wall * cpu_share;
   const double off_cpu = wall - c.costs.worker_cpu_ms;

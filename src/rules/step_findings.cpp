@@ -59,6 +59,28 @@ std::optional<double> gpu_busy_pct(const FactTable& facts, const Where& where) {
   return most;
 }
 
+const Fact* process_of(const FactTable& facts, const Fact& steps) {
+  const auto label = steps.text("process");
+  if (!label) return nullptr;
+  for (const Fact* process : facts.all("core_use.process")) {
+    if (process->text("process") == label && same_place(process->where, steps.where)) return process;
+  }
+  return nullptr;
+}
+
+std::optional<double> taken_by_others_pct(const FactTable& facts, const Fact& steps) {
+  constexpr double kManyCores = 0.25;
+  const Fact* cores = fact_for(facts, "core_use.summary", steps.where);
+  const Fact* process = process_of(facts, steps);
+  const auto wait_pct = number_in(process, "main_wait_pct");
+  const auto outside = number_in(cores, "outside_cores");
+  const auto usable = number_in(cores, "usable_cores");
+  if (!wait_pct || !outside || !usable || *outside < kManyCores * *usable) return std::nullopt;
+  // The job's own tasks take cores from each other too.
+  const double own = number_in(cores, "job_cores").value_or(0) - number_in(process, "main_thread_cores").value_or(0);
+  return *wait_pct * *outside / (*outside + std::max(own, 0.0));
+}
+
 Finding share_finding(const Where& where, ShareHead head) {
   Finding finding;
   finding.where = where;

@@ -53,6 +53,14 @@ bool may_have_gpu(const FactTable& facts);
 // Of the GPU that works most at `where`: the one that a thread would wait for. Nothing: not recorded, or missing.
 std::optional<double> gpu_busy_pct(const FactTable& facts, const Where& where);
 
+// The use of cores by the process whose steps these are; null: not recorded.
+const Fact* process_of(const FactTable& facts, const Fact& steps);
+// Of the time of these steps, what the training thread could not run for want of a core that other programs had, in
+// percent. Nothing: not measured, or they take less than a quarter of the cores.
+std::optional<double> taken_by_others_pct(const FactTable& facts, const Fact& steps);
+inline constexpr double kTakenByOthersPct = 10;  // of the time: from here on it explains why steps are slow
+inline constexpr std::string_view kClaimsNeighbour = "neighbour";
+
 struct ShareHead {
   std::string cause;
   std::string loss;    // in words

@@ -29,6 +29,13 @@ constexpr std::array kParams{
               .max = 1000,
               .unit = "%",
               .help = "so much longer steps must be meanwhile, for other programs to count"},
+    ParamDesc{.name = "wait_pct",
+              .default_text = "10",
+              .min = 0.1,
+              .max = 100,
+              .unit = "%",
+              .help = "share of the steps in which training could not run for want of a core, for other programs to "
+                      "count that are there all the time"},
 };
 
 constexpr double kOvercommittedPct = 10;  // of steal, for long: the host has given away more than it has
@@ -38,7 +45,7 @@ Finding finding_of(const FactTable& facts, const Fact& around, std::optional<dou
   finding.where = around.where;
   finding.severity = Severity::kWarning;
   finding.certainty = slowdown ? Certainty::kCertain : Certainty::kLikely;
-  finding.claims = "neighbour";
+  finding.claims = kClaimsNeighbour;
   const Fact* steps = fact_for(facts, "steps.summary", around.where);
   if (slowdown && *slowdown > 0 && steps != nullptr) {
     // Of the time in which they are there, the part by which it is longer.
@@ -66,11 +73,19 @@ void by_hypervisor(const FactTable& facts, const Fact& around, double steal, Fin
   out.add(std::move(finding));
 }
 
-void by_programs(const FactTable& facts, const Fact& around, FindingSink& out) {
+// `taken_pct`: of the steps, in which training waited for a core that they had.
+void by_programs(const FactTable& facts, const Fact& around, std::optional<double> taken_pct, FindingSink& out) {
   const double share = around.number("outside_high_pct").value_or(0);
   Finding finding = finding_of(facts, around, around.number("outside_slowdown_pct"), share);
   finding.cause = "Other programs take cores from the job";
   finding.loss = format("in {} % of the time", figure(share));
+  if (const Fact* steps = fact_for(facts, "steps.summary", around.where); taken_pct && steps != nullptr) {
+    finding.loss = format("{} % of each step", figure(*taken_pct));
+    set_step_loss(*steps, *taken_pct, finding);
+    finding.severity = *taken_pct >= kCriticalShare ? Severity::kCritical : Severity::kWarning;
+    finding.evidence["taken_pct"] = *taken_pct;
+    finding.why.push_back(format("training could run but had no core in {} % of the time", figure(*taken_pct)));
+  }
   finding.evidence["outside_cores"] = around.number("outside_cores").value_or(0);
   finding.why.insert(finding.why.begin(), format("{} of {} cores busy with others, mean",
                                                  cores_figure(around.number("outside_cores").value_or(0)),
@@ -87,11 +102,16 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
       continue;
     }
     if (around->number("outside_high_pct").value_or(0) < params.number("outside_pct")) continue;
-    const auto slowdown = around->number("outside_slowdown_pct");
     // Where training waits for data the loader's finding speaks of them.
     const Fact* parts = fact_for(facts, "breakdown.parts", around->where);
-    const bool waits = parts != nullptr && parts->number("data_wait").value_or(0) >= 10;
-    if (slowdown && *slowdown >= params.number("slowdown_pct") && !waits) by_programs(facts, *around, out);
+    if (parts != nullptr && parts->number("data_wait").value_or(0) >= 10) continue;
+    const auto slowdown = around->number("outside_slowdown_pct");
+    if (slowdown.value_or(0) >= params.number("slowdown_pct")) by_programs(facts, *around, std::nullopt, out);
+    if (slowdown) continue;
+    // They were there all the time: no step shows how long it takes without them, but the kernel counts the waiting.
+    const Fact* steps = fact_for(facts, "steps.summary", around->where);
+    const auto taken = steps == nullptr ? std::nullopt : taken_by_others_pct(facts, *steps);
+    if (taken.value_or(0) >= params.number("wait_pct")) by_programs(facts, *around, taken, out);
   }
   return {};
 }

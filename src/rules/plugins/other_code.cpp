@@ -19,14 +19,11 @@ constexpr std::array kParams{
 
 // Of the time in which the training thread wanted a core, the part in which it had one. 1: not known.
 double share_with_core(const FactTable& facts, const Fact& steps) {
-  for (const Fact* process : facts.all("core_use.process")) {
-    if (process->text("process") != steps.text("process") || !same_place(process->where, steps.where)) continue;
-    const auto wait_pct = process->number("main_wait_pct");
-    const auto cores = process->number("main_thread_cores");
-    if (!wait_pct || !cores || *wait_pct + 100 * *cores <= 0) return 1;
-    return 100 * *cores / (*wait_pct + 100 * *cores);
-  }
-  return 1;
+  const Fact* process = process_of(facts, steps);
+  const auto wait_pct = number_in(process, "main_wait_pct");
+  const auto cores = number_in(process, "main_thread_cores");
+  if (!wait_pct || !cores || *wait_pct + 100 * *cores <= 0) return 1;
+  return 100 * *cores / (*wait_pct + 100 * *cores);
 }
 
 void judge(const Fact& steps, double share, FindingSink& out) {

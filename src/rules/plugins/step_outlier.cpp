@@ -71,6 +71,11 @@ bool are_of_lower_clock(const FactTable& facts, double slow_ms, double median_ms
 // What the slow steps have lost their time to.
 std::string claim_of(const FactTable& facts, const Fact& slow) {
   const std::string part = slow.text("part").value_or("");
+  if (const Fact* steps = fact_for(facts, "steps.summary", slow.where);
+      claim_of(part) == "other" || claim_of(part) == "outlier") {
+    if (steps != nullptr && taken_by_others_pct(facts, *steps).value_or(0) >= kTakenByOthersPct)
+      return std::string(kClaimsNeighbour);
+  }
   if (!part.empty() && part != "other") return claim_of(part);
   const double median_ms = slow.number("median_ms").value_or(0);
   const double slow_ms = slow.number("slow_ms").value_or(0);

@@ -99,7 +99,9 @@ void judge(const FactTable& facts, const Fact& change, const Fact* steps, double
     finding.why.push_back("along with it " + words);
   const GpuView gpus = gpu_view(facts);
   if (gpus.has_lower_clock && finding.claims == "change") finding.claims = "gpu_clocks";
-  if (change.text("along").value_or("").starts_with("cpu.steal")) finding.claims = "neighbour";
+  const bool is_taken =
+      steps != nullptr && taken_by_others_pct(facts, *steps).value_or(0) >= kTakenByOthersPct && part != "data_wait";
+  if (is_taken || change.text("along").value_or("").starts_with("cpu.steal")) finding.claims = kClaimsNeighbour;
   if (!gpus.waits.empty()) {
     finding.why.push_back("the GPU waits: " + gpus.waits);
     finding.look_alikes_excluded.emplace_back("heat and power limit (the GPU is cooler and its clock the same)");
