@@ -54,8 +54,8 @@ tests() {
 failed=0
 venv=$(realpath -m "${HOTLAP_FRAMEWORKS_VENV:-$kept}")
 KERAS_BACKEND=torch prepare "$venv" "${HOTLAP_FRAMEWORKS_VENV:-}" \
-  "torch, pytest, lightning, transformers, accelerate, keras, jax" \
-  torch numpy pytest lightning transformers accelerate keras jax || exit $?
+  "torch, pytest, lightning, transformers, accelerate, keras, jax, nbclient, ipykernel" \
+  torch numpy pytest lightning transformers accelerate keras jax nbclient ipykernel || exit $?
 versions "$venv" torch lightning transformers accelerate keras jax
 tests "$venv" tests/frameworks tests/hook "$@" || failed=$?
 
