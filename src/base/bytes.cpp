@@ -1,31 +1,8 @@
 #include "base/bytes.h"
 
-#include <array>
+#include "base/crc32.h"
 
 namespace hotlap {
-namespace {
-
-constexpr std::uint32_t kCrcPolynomial = 0xEDB88320U;
-
-consteval std::array<std::array<std::uint32_t, 256>, 8> make_crc_tables() {
-  std::array<std::array<std::uint32_t, 256>, 8> tables{};
-  for (std::uint32_t i = 0; i < 256; ++i) {
-    std::uint32_t crc = i;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1U) != 0 ? kCrcPolynomial : 0U);
-    tables[0][i] = crc;
-  }
-  for (std::uint32_t i = 0; i < 256; ++i) {
-    for (std::size_t slice = 1; slice < 8; ++slice) {
-      const std::uint32_t previous = tables[slice - 1][i];
-      tables[slice][i] = (previous >> 8) ^ tables[0][previous & 0xFFU];
-    }
-  }
-  return tables;
-}
-
-constexpr auto kCrcTables = make_crc_tables();
-
-}  // namespace
 
 void put_varint(Bytes& out, std::uint64_t value) {
   while (value >= 0x80) {
@@ -61,18 +38,6 @@ ByteView ByteReader::bytes(std::size_t count) {
   return taken;
 }
 
-std::uint32_t crc32(ByteView bytes, std::uint32_t seed) {
-  std::uint32_t crc = ~seed;
-  while (bytes.size() >= 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data(), sizeof word);
-    word ^= crc;
-    crc = 0;
-    for (std::size_t i = 0; i < 8; ++i) crc ^= kCrcTables[7 - i][(word >> (8 * i)) & 0xFFU];
-    bytes = bytes.subspan(8);
-  }
-  for (const std::byte b : bytes) crc = (crc >> 8) ^ kCrcTables[0][(crc ^ std::to_integer<std::uint32_t>(b)) & 0xFFU];
-  return ~crc;
-}
+std::uint32_t crc32(ByteView bytes, std::uint32_t seed) { return crc32_of(bytes.data(), bytes.size(), seed); }
 
 }  // namespace hotlap

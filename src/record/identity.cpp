@@ -14,6 +14,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "collect/process_files.h"
+#include "model/launchers.h"
 #include "store/home.h"
 
 namespace hotlap {
@@ -53,23 +54,6 @@ std::int32_t number_or(std::string_view text, std::int32_t fallback) {
   const auto number = parse_i64(text);
   return number && *number >= 0 && *number <= INT32_MAX ? static_cast<std::int32_t>(*number) : fallback;
 }
-
-struct Launcher {
-  std::string_view name, proof, rank, local_rank, world_size;
-};
-// The first whose proof is set counts; the hook's python/src/hotlap/_place.py goes by the same order.
-constexpr std::array<Launcher, 10> kLaunchers{{
-    {"torchrun", "TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE"},
-    {"horovod", "HOROVOD_RANK", "HOROVOD_RANK", "HOROVOD_LOCAL_RANK", "HOROVOD_SIZE"},
-    {"openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"},
-    {"mvapich", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_SIZE"},
-    {"environment", "RANK", "RANK", "LOCAL_RANK", "WORLD_SIZE"},
-    {"pmix", "PMIX_RANK", "PMIX_RANK", "PMIX_LOCAL_RANK", "PMIX_SIZE"},
-    {"mpi", "PMI_RANK", "PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"},
-    {"jsm", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_SIZE"},
-    {"flux", "FLUX_TASK_RANK", "FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID", "FLUX_JOB_SIZE"},
-    {"slurm", "SLURM_PROCID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"},
-}};
 
 constexpr std::array<std::string_view, 13> kJoinVariables{
     "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID",         "SLURM_STEP_ID",     "SLURM_RESTART_COUNT",

@@ -1,8 +1,11 @@
 #pragma once
 // The shared ring between the hook in a Python process (writer) and the recorder (reader): one file per process. This
-// header is the contract; python/src/hotlap/_wire.py mirrors it and tests/golden/wire holds both sides to it.
+// header is the contract; python/src/hotlap/_wire.py mirrors it and tests/golden/wire holds both sides to it. A native
+// observer in the same process (src/observe) has a ring of its own, of the same layout.
 //
 //   <ring dir>/<pid>-<start ticks>.ring   the ring; made as `.ring.new`, renamed once its first page is complete
+//   <ring dir>/<pid>-<start ticks>.<source>.ring   that of a native observer; the source is a word of a to z: "nvtx"
+//   <ring dir>/<pid>-<start ticks>.<source>.off    the observer records nothing in this process, and why
 //   <ring dir>/<pid>-<start ticks>.on     empty: the hook is loaded here; a ring follows with the first record
 //   <ring dir>/<pid>-<start ticks>.off    no ring in this process; one line of UTF-8 says why, "<code>: <detail>", with
 //                                         code ring-allocation, ring-folder, name-taken or hook-failed; <= 4 KiB
@@ -52,6 +55,7 @@ inline constexpr std::string_view kRingSuffix = ".ring";
 inline constexpr std::string_view kRingOnSuffix = ".on";
 inline constexpr std::string_view kRingOffSuffix = ".off";
 inline constexpr std::size_t kRingOffTextMax = 4096;
+inline constexpr std::size_t kRingSourceMax = 16;
 
 struct RingIdentity {
   char magic[8];
@@ -91,6 +95,7 @@ struct RingLive {
   std::uint64_t errors;      // exceptions of the hook's own, swallowed
   std::uint64_t
       names_refused;  // names asked for beyond the hook's bound: their spans have none, their counts are left out
+  std::uint64_t spans_left_out;  // short spans that a native writer only counted, to bound how much is kept
 };
 
 struct RingCommand {
@@ -108,6 +113,7 @@ struct RingTold {
   std::uint64_t records_dropped;
   std::uint64_t errors;
   std::uint64_t names_refused;
+  std::uint64_t spans_left_out;
 };
 
 struct RingPage {
@@ -118,7 +124,7 @@ struct RingPage {
   alignas(1024) std::uint64_t head;
   alignas(128) std::uint64_t tail;
   RingTold told;  // by reader
-  alignas(8) std::byte reserved[kRingPageBytes - 1184];
+  alignas(8) std::byte reserved[kRingPageBytes - 1192];
 };
 
 struct RingFrameHead {
@@ -243,11 +249,11 @@ static_assert(offsetof(RingIdentity, data_bytes) == 16 && offsetof(RingIdentity,
 static_assert(offsetof(RingIdentity, created_mono_ns) == 48 && offsetof(RingIdentity, run_id) == 64);
 static_assert(offsetof(RingIdentity, role) == 96 && sizeof(RingIdentity) == 120);
 static_assert(offsetof(RingLive, records_sent) == 40 && offsetof(RingLive, own_time_ns) == 72 &&
-              sizeof(RingLive) == 104);
+              offsetof(RingLive, spans_left_out) == 104 && sizeof(RingLive) == 112);
 static_assert(offsetof(RingPage, live) == 256 && offsetof(RingPage, command) == 512);
 static_assert(offsetof(RingPage, answer) == 640 && offsetof(RingPage, head) == 1024 &&
               offsetof(RingPage, tail) == 1152);
-static_assert(offsetof(RingPage, told) == 1160 && offsetof(RingPage, reserved) == 1184 &&
+static_assert(offsetof(RingPage, told) == 1160 && offsetof(RingPage, reserved) == 1192 &&
               sizeof(RingPage) == kRingPageBytes);
 static_assert(sizeof(RingFrameHead) == 16 && sizeof(RecordHead) == 4);
 static_assert(sizeof(SpanRecord) == 56 && offsetof(SpanRecord, thread) == 24 && offsetof(SpanRecord, value_a) == 40);

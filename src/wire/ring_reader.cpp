@@ -343,7 +343,8 @@ HookLosses RingReader::take_losses() {
   const RingLive& live = page_.live;
   const HookLosses fresh{.records_dropped = take(live.records_dropped, page_.told.records_dropped),
                          .errors = take(live.errors, page_.told.errors),
-                         .names_refused = take(live.names_refused, page_.told.names_refused)};
+                         .names_refused = take(live.names_refused, page_.told.names_refused),
+                         .spans_left_out = take(live.spans_left_out, page_.told.spans_left_out)};
   // Not written: a later reader tells it once more.
   if (is_new) (void)write_whole(fd_, &page_.told, sizeof page_.told, offsetof(RingPage, told));
   return fresh;
@@ -370,12 +371,20 @@ std::optional<RingFileName> parse_ring_file_name(std::string_view name) {
   const std::size_t dash = name.find('-');
   const std::size_t dot = name.find('.');
   if (dash == std::string_view::npos || dot == std::string_view::npos || dot < dash) return std::nullopt;
-  const std::string_view suffix = name.substr(dot);
+  const std::size_t last_dot = name.rfind('.');
+  const std::string_view suffix = name.substr(last_dot);
   if (suffix != kRingSuffix && suffix != kRingOnSuffix && suffix != kRingOffSuffix) return std::nullopt;
+  std::string_view source;
+  if (last_dot != dot) {
+    source = name.substr(dot + 1, last_dot - dot - 1);
+    const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+    if (source.empty() || source.size() > kRingSourceMax || !std::ranges::all_of(source, is_letter))
+      return std::nullopt;
+  }
   const auto pid = parse_u64(name.substr(0, dash));
   const auto start = parse_u64(name.substr(dash + 1, dot - dash - 1));
   if (!pid || !start || *pid == 0 || *pid > UINT32_MAX) return std::nullopt;
-  return RingFileName{static_cast<std::uint32_t>(*pid), *start, suffix};
+  return RingFileName{static_cast<std::uint32_t>(*pid), *start, source, suffix};
 }
 
 }  // namespace hotlap

@@ -45,6 +45,7 @@ struct HookLosses {
   std::uint64_t records_dropped = 0;
   std::uint64_t errors = 0;
   std::uint64_t names_refused = 0;
+  std::uint64_t spans_left_out = 0;  // by a native observer
 };
 
 class RingReader {
@@ -108,10 +109,12 @@ class RingReader {
 // Reads and strips `<pid>-<start>.off`: at most kRingOffTextMax bytes, control characters replaced, one line.
 Result<std::string> read_off_reason(const std::string& path, std::uint32_t owner_uid);
 
-// "<pid>-<start ticks>" of a file name in the ring folder ("812-99120.ring"); nothing for any other name.
+// "<pid>-<start ticks>" of a file name in the ring folder ("812-99120.ring", "812-99120.nvtx.ring"); nothing for any
+// other name.
 struct RingFileName {
   std::uint32_t pid = 0;
   std::uint64_t start_ticks = 0;
+  std::string_view source;  // "nvtx": of a native observer; empty: of the hook
   std::string_view suffix;  // ".ring", ".on", ".off"
 };
 std::optional<RingFileName> parse_ring_file_name(std::string_view name);

@@ -279,8 +279,15 @@ TEST_F(Ring, NamesAndReasonsOfTheFolderAreRead) {
   EXPECT_EQ(name->pid, 812U);
   EXPECT_EQ(name->start_ticks, 99120U);
   EXPECT_EQ(name->suffix, kRingOffSuffix);
+  EXPECT_EQ(name->source, "");
+  const auto native = parse_ring_file_name("812-99120.nvtx.ring");
+  ASSERT_TRUE(native.has_value());
+  EXPECT_EQ(native->source, "nvtx");
+  EXPECT_EQ(native->start_ticks, 99120U);
+  EXPECT_EQ(native->suffix, kRingSuffix);
   for (const char* other :
-       {"812-99120.ring.new", "812.ring", "-5.ring", "0-5.ring", "a-b.ring", "5-6", "99999999999-1.ring"}) {
+       {"812-99120..ring", "812-99120.nvtx.ring.new", "812-99120.n-x.ring", "812-99120.aaaaaaaaaaaaaaaaa.ring",
+        "812-99120.ring.new", "812.ring", "-5.ring", "0-5.ring", "a-b.ring", "5-6", "99999999999-1.ring"}) {
     EXPECT_FALSE(parse_ring_file_name(other).has_value()) << other;
   }
   const std::string off = (folder_ / "812-99120.off").string();

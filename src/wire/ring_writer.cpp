@@ -5,13 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <utility>
 
 #include "base/check.h"
+#include "wire/ring_frame.h"
 
 namespace hotlap {
 namespace {
@@ -140,28 +140,13 @@ bool RingWriter::flush() {
   const Bytes payload = std::exchange(pending_, {});
   if (payload.empty()) return true;
   HOTLAP_CHECK(payload.size() <= kRingFramePayloadMax);
-  const std::uint64_t data_bytes = page().identity.data_bytes;
-  const std::uint64_t frame_bytes = ring_frame_bytes(payload.size());
-  std::uint64_t head = page().head;
-  const std::uint64_t tail = std::atomic_ref(page().tail).load(std::memory_order_acquire);
-  const std::uint64_t offset = head % data_bytes;
-  const std::uint64_t pad = offset + frame_bytes > data_bytes ? data_bytes - offset : 0;
-  const std::uint64_t used = tail <= head && head - tail <= data_bytes ? head - tail : data_bytes;
-  if (used + pad + frame_bytes > data_bytes) {
+  if (!publish_frame(page(), data(), page().identity.data_bytes, payload.data(), payload.size(), sequence_)) {
     page().live.records_dropped += records;
     page().live.frames_dropped += 1;
     return false;
   }
-  if (pad >= sizeof kRingPad) std::memcpy(data() + offset, &kRingPad, sizeof kRingPad);
-  head += pad;
-  const RingFrameHead frame{static_cast<std::uint32_t>(payload.size()),
-                            crc32(payload, static_cast<std::uint32_t>(sequence_)), sequence_};
-  std::byte* place = data() + head % data_bytes;
-  std::memcpy(place, &frame, sizeof frame);
-  std::memcpy(place + sizeof frame, payload.data(), payload.size());
   ++sequence_;
   page().live.records_sent += records;
-  std::atomic_ref(page().head).store(head + frame_bytes, std::memory_order_release);
   return true;
 }
 
