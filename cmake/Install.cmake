@@ -1,6 +1,11 @@
 # `make install` and `make dist`: the program, which carries the hook, and the Python package for `import hotlap`.
 if(TARGET hotlap)
   install(TARGETS hotlap RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # Where the program looks for them: beside its own folder, whatever the machine calls its folders of libraries.
+  get_property(_observers GLOBAL PROPERTY HOTLAP_OBSERVERS)
+  if(_observers)
+    install(TARGETS ${_observers} LIBRARY DESTINATION lib/hotlap)
+  endif()
   # Where bash and zsh look for completions by themselves.
   foreach(_shell bash zsh)
     set(_script ${CMAKE_BINARY_DIR}/gen/completion.${_shell})

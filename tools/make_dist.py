@@ -3,7 +3,7 @@
 standard library.
 
 Usage: make_dist.py STAGE OUT, where STAGE is what `cmake --install` wrote. The wheel puts `hotlap` on PATH (the program
-carries the hook for the jobs that it starts), and the package into site-packages with the .pth that an environment
+carries the hook for the jobs that it starts) with the native observers beside it, and the package into site-packages with the .pth that an environment
 variable switches on. Its tag names the oldest glibc that the program runs on.
 """
 import base64
@@ -25,6 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SUMMARY = "Records a training job without a change to its code and says what holds it back"
 # Run at every start of a Python with the wheel: one look at the environment, and no more unless a job is recorded.
 AUTOLOAD = 'import os; os.environ.get("HOTLAP_RING_DIR") and __import__("hotlap._autoload")\n'
+OBSERVERS = "lib/hotlap"  # what the program has loaded into jobs on request
 # A user's machine may have a glibc as old as this; above it the build says so and the release notes must too.
 GLIBC_MAX = (2, 36)
 
@@ -45,6 +46,10 @@ def timestamp() -> int:
 
 def staged(stage: pathlib.Path) -> list[pathlib.Path]:
     return sorted(p for p in stage.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+
+
+def observers(stage: pathlib.Path) -> list[pathlib.Path]:
+    return sorted((stage / OBSERVERS).glob("*.so"))
 
 
 def entry_of(name: str, file: pathlib.Path) -> make_deb.Entry:
@@ -104,6 +109,9 @@ def make_wheel(stage: pathlib.Path, out: pathlib.Path, glibc: tuple[int, int], w
     dist_info, data = f"hotlap-{version()}.dist-info", f"hotlap-{version()}.data"
     wheel = Wheel(path, dist_info, when)
     wheel.add(f"{data}/scripts/hotlap", (stage / "bin" / "hotlap").read_bytes(), executable=True)
+    # `data` is where `scripts` lies: the program finds them there as in any other installation.
+    for library in observers(stage):
+        wheel.add(f"{data}/data/{OBSERVERS}/{library.name}", library.read_bytes())
     hook = stage / "share" / "hotlap" / "python"
     for file in staged(hook):
         inside = file.relative_to(hook).as_posix()
@@ -131,9 +139,10 @@ def main(arguments: list[str]) -> int:
         return 2
     stage, out = pathlib.Path(arguments[0]), pathlib.Path(arguments[1])
     program = str(stage / "bin" / "hotlap")
-    if check_binary.main([program]) != 0:
+    binaries = [program, *map(str, observers(stage))]
+    if any(check_binary.main([binary]) != 0 for binary in binaries):
         return 1
-    glibc = check_binary.glibc_version(program)
+    glibc = max(check_binary.glibc_version(binary) for binary in binaries)
     if glibc > GLIBC_MAX:
         print(f"{program}: needs glibc {glibc[0]}.{glibc[1]}, at most {GLIBC_MAX[0]}.{GLIBC_MAX[1]} is promised:"
               " build on Debian 12 for a release")

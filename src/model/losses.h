@@ -38,6 +38,14 @@ inline constexpr std::array kLosses{
         "again"},
     LossDesc{"hook.records_unknown", LossSeverity::kNotice,
              "the hook is newer than the recorder: records of unknown kind"},
+    LossDesc{
+        "observe.records_dropped", LossSeverity::kDataLoss,
+        "a native observer in the job had no room: the recorder was stopped or starved, or more was open or in use "
+        "at a time than the observer's bounds"},
+    LossDesc{
+        "observe.spans_left_out", LossSeverity::kInfo,
+        "short spans of a native observer that are not kept one by one, since there are very many: calls and time by "
+        "name are complete (range.calls, range.time.ns)"},
     LossDesc{"record.ticks_late", LossSeverity::kInfo,
              "samples taken more than half an interval late: the machine was busy"},
     LossDesc{"record.ticks_skipped", LossSeverity::kNotice,

@@ -51,7 +51,8 @@ void Companions::start(RunPlan& plan, pid_t job) {
     return;
   }
   folder_ = std::move(*folder);
-  ring_folder_ = plan.delivery.ring_folder;
+  has_hook_ = !plan.delivery.ring_folder.empty();
+  ring_folder_ = has_hook_ ? plan.delivery.ring_folder : plan.delivery.observer_folder;
   if (plan.runtime) lock_fd_ = plan.runtime->lock_fd();
   start_recorder();
 }
@@ -73,6 +74,7 @@ void Companions::start_recorder() {
                 "--supervisor", format("{}", ::getpid()), "--job", format("{}", std::max(job_, 0))},
       .descriptors = {recorder_end}};
   if (!ring_folder_.empty()) process.words.insert(process.words.end(), {"--rings", ring_folder_});
+  if (!has_hook_) process.words.emplace_back("--no-hook");
   if (recorder_starts_++ > 0) {
     process.words.insert(process.words.end(), {"--gap-from", format("{}", system_clock().mono_ns())});
   }

@@ -52,7 +52,8 @@ class Companions {
   const RunOptions& options_;
   const InheritedSignals& signals_;
   std::optional<RunFolder> folder_;
-  std::string ring_folder_;
+  std::string ring_folder_;  // of the hook's rings and those of native observers
+  bool has_hook_ = false;
   int lock_fd_ = -1;  // of the plan's runtime folder
   int channel_fd_ = -1;
   pid_t job_ = 0;

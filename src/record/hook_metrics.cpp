@@ -52,6 +52,13 @@ constexpr std::array kMetrics{
                .help = "Number, in its group, of the call of torch.distributed that was entered last; of ranks that "
                        "hang, the one with the lowest is late.",
                .min_period_ns = kLivePeriodNs},
+    figure("range.calls", "{call}", kCounter,
+           "Ranges and marks of this name that have ended (NVTX), also those that are not kept one by one."),
+    figure("range.time.ns", "ns", kCounter, "Time in them; ranges inside each other count each."),
+    figure("operator.calls", "{call}", kCounter,
+           "Calls of a PyTorch operator, estimated: the observer looks at one in a hundred."),
+    figure("operator.time.ns", "ns", kCounter,
+           "Time in them on the CPU, estimated likewise; what an operator calls counts for both."),
     figure("allocator.allocated.bytes", "By", kGauge, "Device memory that the framework's tensors hold."),
     figure("allocator.allocated_max.bytes", "By", kGauge,
            "The most that they held since the start, or since the program reset it."),

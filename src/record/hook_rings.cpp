@@ -64,9 +64,19 @@ struct HookRings::Sent {
 };
 
 struct HookRings::Ring {
-  explicit Ring(RingReader opened) : reader(std::move(opened)) {}
+  Ring(RingReader opened, const std::string& file_name, const RingFileName& parsed)
+      : reader(std::move(opened)),
+        name(file_name),
+        source(parsed.source),
+        pid(parsed.pid),
+        start_ticks(parsed.start_ticks) {}
+  // Of a native observer in the process: it leads nothing and is asked nothing, and the hook may be there or not.
+  bool is_native() const { return !source.empty(); }
   RingReader reader;
-  RingFileName id;
+  std::string name;    // of its file
+  std::string source;  // "nvtx"; empty: the hook
+  std::uint32_t pid;   // as the process itself sees it
+  std::uint64_t start_ticks;
   HookPlace place;
   std::uint32_t slot = 0;
   std::vector<std::uint32_t> names{0};  // by the process's own id
@@ -234,7 +244,7 @@ bool HookRings::has_ended(Ring& ring, std::int64_t t_ns, Batch& out) {
   ring.next_alive_check_ns = t_ns + kAlivePeriodNs;
   bool is_alive = tree_.is_alive(ring.place.pid, ring.place.start_ticks);
   if (!is_alive && !ring.was_seen_alive) {
-    const auto pid = tree_.pid_seen_here(static_cast<std::int32_t>(ring.id.pid), ring.id.start_ticks, t_ns, out);
+    const auto pid = tree_.pid_seen_here(static_cast<std::int32_t>(ring.pid), ring.start_ticks, t_ns, out);
     is_alive = pid != ring.place.pid;
     ring.place.pid = pid;
     if (is_alive) announce(ring, t_ns, out);
@@ -290,13 +300,24 @@ void HookRings::look_at(const std::string& name, std::int64_t t_ns, Batch& out) 
     return;
   }
   const auto pid = tree_.pid_seen_here(static_cast<std::int32_t>(id->pid), id->start_ticks, t_ns, out);
-  if (id->suffix == kRingOnSuffix) {
+  if (!id->source.empty()) {
+    const Result<std::string> reason = read_off_reason(path, owner_uid_);
+    if (reason.ok()) note_observer_off(*id, pid, *reason, t_ns, out);
+  } else if (id->suffix == kRingOnSuffix) {
     tree_.hook_seen(pid, id->start_ticks, t_ns, out);
   } else {
     Result<std::string> reason = read_off_reason(path, owner_uid_);
     tree_.hook_refused(pid, id->start_ticks, std::move(reason).value_or("its hook gave no reason"), t_ns, out);
   }
   ::unlink(path.c_str());
+}
+
+// An observer that was asked for and sees nothing in this process.
+void HookRings::note_observer_off(const RingFileName& id, std::int32_t pid, std::string_view reason, std::int64_t t_ns,
+                                  Batch& out) {
+  const std::uint32_t slot = tree_.attach({.pid = pid, .start_ticks = id.start_ticks}, t_ns, out);
+  out.attributes.emplace_back(format("process.{}.observer.{}", tree_.label_of(slot), id.source),
+                              format("off: {}", reason));
 }
 
 // A ring that cannot be used: said once, also where the folder is listed at each tick.
@@ -313,6 +334,9 @@ void HookRings::refuse(const std::string& name, const Error& why, std::int64_t t
   if (reason.starts_with(path + ": ")) reason.remove_prefix(path.size() + 2);
   const auto id = parse_ring_file_name(name);
   const auto pid = tree_.pid_seen_here(static_cast<std::int32_t>(id->pid), id->start_ticks, t_ns, out);
+  if (!id->source.empty()) {
+    return note_observer_off(*id, pid, format("its ring cannot be read: {}", reason), t_ns, out);
+  }
   tree_.hook_refused(pid, id->start_ticks, format("its ring cannot be read: {}", reason), t_ns, out);
 }
 
@@ -325,15 +349,14 @@ void HookRings::open_ring(const std::string& name, std::int64_t t_ns, Batch& out
   Result<RingReader> opened = RingReader::open((folder_ / name).native(), owner_uid_);
   if (!opened.ok()) return refuse(name, opened.error(), t_ns, out);
   refused_.erase(name);
-  auto ring = std::make_unique<Ring>(std::move(*opened));
-  ring->id = *parse_ring_file_name(name);
-  const RingIdentity& identity = ring->reader.identity();
   // The name is the kernel's word for who it is; the page's is the process's own.
-  const auto pid = static_cast<std::int32_t>(ring->id.pid);
+  auto ring = std::make_unique<Ring>(std::move(*opened), name, *parse_ring_file_name(name));
+  const RingIdentity& identity = ring->reader.identity();
+  const auto pid = static_cast<std::int32_t>(ring->pid);
   ring->moved_ns = t_ns;
   ring->head = ring->reader.head();
-  ring->place = {.pid = tree_.pid_seen_here(pid, ring->id.start_ticks, t_ns, out),
-                 .start_ticks = ring->id.start_ticks,
+  ring->place = {.pid = tree_.pid_seen_here(pid, ring->start_ticks, t_ns, out),
+                 .start_ticks = ring->start_ticks,
                  .parent_pid = static_cast<std::int32_t>(identity.parent_pid),
                  .role = static_cast<ProcessRole>(identity.role),
                  .rank = identity.rank,
@@ -348,11 +371,17 @@ void HookRings::open_ring(const std::string& name, std::int64_t t_ns, Batch& out
 
 void HookRings::announce(Ring& ring, std::int64_t t_ns, Batch& out) {
   const std::uint32_t before = ring.slot;
-  ring.slot = tree_.announce(ring.place, t_ns, out);
+  ring.slot = ring.is_native() ? tree_.attach(ring.place, t_ns, out) : tree_.announce(ring.place, t_ns, out);
   if (ring.slot == before) return;
   const std::string label(tree_.label_of(ring.slot));
   ring.series = {};  // those of collectives come with the first one: most jobs have none
-  for (const HookMetric m : {kOwnTime, kStepsEnded, kPartsShed}) ring.series[m] = series_.add(hook_metrics()[m], label);
+  if (ring.is_native()) {
+    ring.series[kOwnTime] = series_.add(hook_metrics()[kOwnTime], format("{} {}", label, ring.source));
+  } else {
+    for (const HookMetric m : {kOwnTime, kStepsEnded, kPartsShed}) {
+      ring.series[m] = series_.add(hook_metrics()[m], label);
+    }
+  }
   for (auto* sent : {&ring.user_counts, &ring.figures}) {
     for (auto& [number, one] : *sent) one.series = {};
   }
@@ -409,12 +438,14 @@ std::string_view HookRings::text_of(std::uint32_t number) const {
 }
 
 bool HookRings::drain(Ring& ring, std::int64_t t_ns, Batch& out) {
-  const bool may_lead = ring.place.role == ProcessRole::kMain || ring.place.role == ProcessRole::kRank;
-  if (leader_.empty() && may_lead && ring.reader.live().step >= 0) {
-    for (const auto& [name, other] : rings_) {
-      if (other.get() == &ring) leader_ = name;
-    }
+  // The hook in the same process may have told since what the process is.
+  if (ring.is_native()) {
+    const std::uint32_t slot = tree_.slot_of(ring.place.pid, ring.place.start_ticks);
+    if (slot != 0 && slot != ring.slot) announce(ring, t_ns, out);
   }
+  const bool may_lead =
+      !ring.is_native() && (ring.place.role == ProcessRole::kMain || ring.place.role == ProcessRole::kRank);
+  if (leader_.empty() && may_lead && ring.reader.live().step >= 0) leader_ = ring.name;
   const auto leader = rings_.find(leader_);
   const bool leads = leader == rings_.end() ? may_lead : leader->second.get() == &ring;
   Visitor visitor(*this, ring, t_ns, leads, out);
@@ -431,8 +462,7 @@ bool HookRings::drain(Ring& ring, std::int64_t t_ns, Batch& out) {
   ring.next_live_sample_ns = t_ns + kLivePeriodNs;
   sample_live(ring, out);
   if (polled.ok()) return true;
-  const std::string name = format("{}-{}{}", ring.id.pid, ring.id.start_ticks, kRingSuffix);
-  refuse(name, polled.error(), t_ns, out);
+  refuse(ring.name, polled.error(), t_ns, out);
   return false;
 }
 
@@ -441,7 +471,7 @@ void HookRings::ask_profile(std::uint64_t argument, std::int64_t t_ns, Batch& ou
   std::size_t asked = 0;
   for (const auto& [name, ring] : rings_) {
     const bool trains = ring->place.role == ProcessRole::kMain || ring->place.role == ProcessRole::kRank;
-    if (!trains || (is_for_leader && !leader_.empty() && name != leader_)) continue;
+    if (!trains || ring->is_native() || (is_for_leader && !leader_.empty() && name != leader_)) continue;
     const Result<std::uint64_t> word = ring->reader.send(HookCommand::kProfile, argument);
     if (!word.ok()) continue;
     ring->profile_word = *word;
@@ -476,7 +506,8 @@ void HookRings::count_losses(Ring& ring, Batch& out) {
   const auto count = [&](std::string_view counter, std::uint64_t more) {
     if (more > 0) out.losses.push_back({counter, more});
   };
-  count("hook.records_dropped", lost.records_dropped);
+  count(ring.is_native() ? "observe.records_dropped" : "hook.records_dropped", lost.records_dropped);
+  count("observe.spans_left_out", lost.spans_left_out);
   count("hook.errors", lost.errors);
   count("hook.names_missing", lost.names_refused + std::exchange(ring.names_missing, 0));
   count("hook.frames_damaged",

@@ -1,6 +1,6 @@
 #pragma once
-// The rings of the job's hooks: found as they appear in the run's ring folder, drained at each tick, deleted when their
-// process has ended and the last record is read.
+// The rings of the job's hooks and of native observers in its processes: found as they appear in the run's ring folder,
+// drained at each tick, deleted when their process has ended and the last record is read.
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -53,6 +53,8 @@ class HookRings {
   void find_files(std::int64_t t_ns, Batch& out);
   void look_at(const std::string& name, std::int64_t t_ns, Batch& out);
   void open_ring(const std::string& name, std::int64_t t_ns, Batch& out);
+  void note_observer_off(const RingFileName& id, std::int32_t pid, std::string_view reason, std::int64_t t_ns,
+                         Batch& out);
   void refuse(const std::string& name, const Error& why, std::int64_t t_ns, Batch& out);
   bool has_ended(Ring& ring, std::int64_t t_ns, Batch& out);
   Rings::iterator close(Rings::iterator ring);

@@ -1,10 +1,12 @@
 #include "record/hook_rings.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
 
 #include "base/format.h"
@@ -47,18 +49,19 @@ class HookRingsTest : public testing::Test {
     rings_ = std::make_unique<HookRings>(folder_, ::geteuid(), *tree_, *series_);
     now_ns_ = system_clock().mono_ns();
   }
-  RingWriter make_ring(std::uint64_t ticks = own_ticks()) const {
+  // `source`: ".nvtx" makes it that of a native observer.
+  RingWriter make_ring(std::uint64_t ticks = own_ticks(), std::string_view source = {}) const {
     RingIdentity identity{};
     identity.pid = static_cast<std::uint32_t>(::getpid());
     identity.start_ticks = ticks;
     identity.role = static_cast<std::int32_t>(ProcessRole::kMain);
     identity.rank = identity.worker_id = -1;
-    Result<RingWriter> made = RingWriter::create(path_of(ticks), identity, 64 * 1024);
+    Result<RingWriter> made = RingWriter::create(path_of(ticks, source), identity, 64 * 1024);
     EXPECT_TRUE(made.ok()) << made.error().message;
     return std::move(made).value();
   }
-  std::string path_of(std::uint64_t ticks = own_ticks()) const {
-    return (folder_ / format("{}-{}.ring", ::getpid(), ticks)).native();
+  std::string path_of(std::uint64_t ticks = own_ticks(), std::string_view source = {}) const {
+    return (folder_ / format("{}-{}{}.ring", ::getpid(), ticks, source)).native();
   }
   Batch poll(std::int64_t later_ns = 100 * kNsPerMs) {
     Batch batch;
@@ -264,6 +267,64 @@ TEST_F(HookRingsTest, ARequestToLookIntoStepsReachesTheOneThatTrainsAndItsAnswer
   }
   rings_->ask_profile(5, now_ns_, asked);
   EXPECT_EQ(poll(200 * kNsPerS).events.back().text, "profile: main has not answered: no step has ended since");
+}
+
+TEST_F(HookRingsTest, ANativeObserversRingIsReadBesideTheHooksAndLeadsNothing) {
+  RingWriter hook = make_ring();
+  hook.span(step(0));
+  ASSERT_TRUE(hook.flush());
+  hook.page().live.step = 0;
+  RingWriter native = make_ring(own_ticks(), ".nvtx");
+  native.name(1, "load");
+  native.name(2, "range.calls load");
+  native.info(5, "observer.nvtx", "\"on\"");
+  native.span({.start_ns = 10, .duration_ns = 20, .kind = SpanKind::kUser, .name = 1});
+  native.count(2, 30, 1, -1, kCountOfHook);
+  native.phase(5, static_cast<std::uint32_t>(Phase::kUploading), -1);
+  ASSERT_TRUE(native.flush());
+  native.page().live.own_time_ns = 77;
+  native.page().live.records_dropped = 3;
+  native.page().live.spans_left_out = 4;
+
+  const Batch batch = poll();
+  EXPECT_EQ(rings_->rings_open(), 2U);
+  EXPECT_NE(rings_->progress().phase, Phase::kUploading);
+  ASSERT_EQ(batch.spans.size(), 2U);
+  EXPECT_EQ(batch.spans[0].process, batch.spans[1].process) << "one process, whoever speaks of it";
+  EXPECT_EQ(lost(batch, "observe.records_dropped"), 3U);
+  EXPECT_EQ(lost(batch, "observe.spans_left_out"), 4U);
+  EXPECT_EQ(lost(batch, "hook.records_dropped"), 0U);
+  std::map<std::string, Value> sampled;
+  const auto entries = series_->since(0);
+  for (const Sample& sample : batch.samples) {
+    const SeriesTable::Entry& entry = entries[sample.series.index];
+    sampled.emplace(format("{} {}", entry.metric->name, entry.instance), sample.value);
+  }
+  EXPECT_EQ(sampled.at("range.calls main/load"), Value::of(std::uint64_t{1}));
+  EXPECT_EQ(sampled.at("hook.own_time.ns main nvtx"), Value::of(std::uint64_t{77}));
+  EXPECT_TRUE(sampled.contains("hook.own_time.ns main"));
+  const std::pair<std::string, std::string> on{"process.main.observer.nvtx", "\"on\""};
+  EXPECT_THAT(batch.attributes, testing::Contains(on));
+  EXPECT_EQ(lost(poll(), "observe.spans_left_out"), 0U) << "told once";
+}
+
+TEST_F(HookRingsTest, AnObserverAloneMakesNoHookAndTellsTheRank) {
+  RingWriter native = make_ring(own_ticks(), ".nvtx");
+  native.page().identity.role = static_cast<std::int32_t>(ProcessRole::kRank);
+  native.page().identity.rank = 3;
+  const Batch batch = poll();
+  ASSERT_FALSE(batch.processes.empty());
+  EXPECT_EQ(batch.processes.back().label, "rank 3");
+  EXPECT_FALSE(batch.processes.back().has_hook);
+}
+
+TEST_F(HookRingsTest, AnObserverThatIsOffSaysWhy) {
+  std::ofstream(folder_ / format("{}-{}.nvtx.off", ::getpid(), own_ticks())) << "ring-allocation: File too large\n";
+  const Batch batch = poll();
+  const std::pair<std::string, std::string> off{"process.main.observer.nvtx", "off: ring-allocation: File too large"};
+  EXPECT_THAT(batch.attributes, testing::Contains(off));
+  EXPECT_TRUE(fs::is_empty(folder_));
+  for (const ProcessInfo& process : batch.processes) EXPECT_EQ(process.hook_absent_reason, "");
 }
 
 }  // namespace

@@ -22,6 +22,10 @@ std::vector<std::string> job_environment(const char* const* inherited, const Hoo
   std::vector<std::string> environment;
   for (; inherited != nullptr && *inherited != nullptr; ++inherited) environment.emplace_back(*inherited);
   set(environment, "HOTLAP_RUN_ID", delivery.run_id);
+  if (!delivery.observer_folder.empty()) {
+    set(environment, "HOTLAP_OBSERVER_RING_DIR", delivery.observer_folder);
+    for (const auto& [name, value] : delivery.observer_variables) set(environment, name, value);
+  }
   if (delivery.ring_folder.empty()) return environment;
 
   set(environment, "HOTLAP_RING_DIR", delivery.ring_folder);

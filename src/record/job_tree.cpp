@@ -303,16 +303,36 @@ std::uint32_t JobTree::announce(const HookPlace& place, std::int64_t t_ns, Batch
   node->has_place = true;
   info.has_hook = true;
   info.hook_absent_reason.clear();
-  info.role = role;
-  info.index = index;
-  if (must_move) {
-    std::string label = role == ProcessRole::kMain ? "main" : format("{} {}", to_string(role), index);
-    if (role == ProcessRole::kLoader && place.rank >= 0) label = format("rank {} {}", place.rank, label);
-    assign_slot(*node, label, t_ns, out);
-    rebuild_view();
-  }
+  if (must_move) take_role(*node, role, index, place.rank, t_ns, out);
   out.processes.push_back(info);
   return info.slot;
+}
+
+void JobTree::take_role(Node& node, ProcessRole role, std::int32_t index, std::int32_t rank, std::int64_t t_ns,
+                        Batch& out) {
+  node.info.role = role;
+  node.info.index = index;
+  std::string label = role == ProcessRole::kMain ? "main" : format("{} {}", to_string(role), index);
+  if (role == ProcessRole::kLoader && rank >= 0) label = format("rank {} {}", rank, label);
+  assign_slot(node, label, t_ns, out);
+  rebuild_view();
+}
+
+std::uint32_t JobTree::attach(const HookPlace& place, std::int64_t t_ns, Batch& out) {
+  HOTLAP_DCHECK(thread_.calls_on_owner());
+  Node* node = find_or_add(place.pid, place.start_ticks, t_ns, out);
+  if (node == nullptr) return 0;
+  const bool is_news = place.role == ProcessRole::kRank && place.rank >= 0 && node->info.role != ProcessRole::kRank;
+  if (is_news && !node->has_place) {
+    take_role(*node, place.role, place.rank, place.rank, t_ns, out);
+    out.processes.push_back(node->info);
+  }
+  return node->info.slot;
+}
+
+std::uint32_t JobTree::slot_of(std::int32_t pid, std::uint64_t start_ticks) const {
+  const auto found = live_.find(pid);
+  return found != live_.end() && found->second.start_ticks == start_ticks ? found->second.info.slot : 0;
 }
 
 std::int32_t JobTree::pid_seen_here(std::int32_t pid, std::uint64_t start_ticks, std::int64_t t_ns, Batch& out) {

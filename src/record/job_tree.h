@@ -52,6 +52,11 @@ class JobTree {
   void update(std::int64_t t_ns, Batch& out);
   // From a ring: the process is one of the job's whatever /proc says. Returns its slot; 0: beyond the bound.
   std::uint32_t announce(const HookPlace& place, std::int64_t t_ns, Batch& out);
+  // From the ring of a native observer: as announce(), but it says nothing of the hook, and what it says of the rank
+  // counts only where nobody else has said.
+  std::uint32_t attach(const HookPlace& place, std::int64_t t_ns, Batch& out);
+  // The slot that a live process has now; 0: it is not known here.
+  std::uint32_t slot_of(std::int32_t pid, std::uint64_t start_ticks) const;
   // The pid here of the process that calls itself `pid`: another one where it lives in a PID namespace of its own
   // (containers, unshare). `pid` when no process of the job fits. May scan, at most once a second.
   std::int32_t pid_seen_here(std::int32_t pid, std::uint64_t start_ticks, std::int64_t t_ns, Batch& out);
@@ -88,6 +93,7 @@ class JobTree {
   Node* add(std::int32_t pid, const ProcessStat& stat, std::int64_t t_ns, Batch& out);
   Node* find_or_add(std::int32_t pid, std::uint64_t start_ticks, std::int64_t t_ns, Batch& out);
   std::string free_label(const std::string& wanted) const;
+  void take_role(Node& node, ProcessRole role, std::int32_t index, std::int32_t rank, std::int64_t t_ns, Batch& out);
   void assign_slot(Node& node, const std::string& wanted, std::int64_t t_ns, Batch& out);
   void end(Node& node, std::int64_t t_ns, std::string_view how, Batch& out);
   void rebuild_view();

@@ -191,7 +191,7 @@ Result<RecorderReport> RecorderProcess::run() {
   options.tree = {.root_pid = task_.job_pid,
                   .supervisor_pid = task_.supervisor_pid,
                   .run_id = folder_.info().id,
-                  .expects_hook = !task_.ring_folder.empty()};
+                  .expects_hook = task_.has_hook && !task_.ring_folder.empty()};
   options.ring_folder = task_.ring_folder;
   options.owner_uid = ::geteuid();
   recorder_ = std::make_unique<Recorder>(std::move(options), std::move(writer));

@@ -12,7 +12,8 @@ namespace hotlap {
 
 struct RecorderTask {
   std::filesystem::path run_folder;
-  std::filesystem::path ring_folder;  // empty: no hook
+  std::filesystem::path ring_folder;  // empty: nothing in the job sends any
+  bool has_hook = true;               // false: rings are those of native observers
   std::int32_t job_pid = 0;           // 0: told later, or none
   std::int32_t supervisor_pid = 0;    // 0: none
   int channel_fd = -1;                // to the supervisor (record/messages.h); −1: none

@@ -66,6 +66,30 @@ void plan_hook(RunPlan& plan, bool wants_hook, const std::string& profile) {
   if (!plan.home.empty()) plan.delivery.profile_folder = plan.home / "runs" / plan.info.id / kProfileFolder;
 }
 
+// A variable that is set already belongs to another tool (Nsight Systems), which goes first.
+void plan_observers(RunPlan& plan, const std::vector<const ObserverSpec*>& observers) {
+  const EnvironmentView environment(environ);
+  if (observers.empty() || environment.get("HOTLAP") == "0") return;
+  if (!plan.runtime) {
+    plan.notes.push_back("no native observers: there is no folder for their rings");
+    return;
+  }
+  for (const ObserverSpec* observer : observers) {
+    const Result<fs::path> library = find_observer(*observer);
+    if (!library.ok()) {
+      plan.notes.push_back(format("no observer {}: {}", observer->name, library.error().message));
+    } else if (!environment.get(observer->variable).empty()) {
+      plan.notes.push_back(
+          format("no observer {}: {} is set already, to another tool", observer->name, observer->variable));
+    } else if (observer->needs_hook && plan.delivery.ring_folder.empty()) {
+      plan.notes.push_back(format("no observer {}: it is loaded by the hook, which is off", observer->name));
+    } else {
+      plan.delivery.observer_folder = plan.runtime->rings().native();
+      plan.delivery.observer_variables.emplace_back(observer->variable, library->native());
+    }
+  }
+}
+
 // Horovod's coordinator opens the file when it is initialised; the run's folder is there by then.
 void plan_horovod(RunPlan& plan) {
   constexpr std::string_view kVariable = "HOROVOD_TIMELINE";
@@ -150,6 +174,7 @@ RunPlan plan_run(const RunOptions& options) {
   plan_runtime(plan, place);
   plan.records = plan.records && could_record;
   plan_hook(plan, options.wants_hook, options.profile);
+  plan_observers(plan, options.observers);
   plan.environment = job_environment(environ, plan.delivery);
   if (options.wants_horovod_timeline) plan_horovod(plan);
   return plan;

@@ -11,6 +11,7 @@
 #include "model/run.h"
 #include "record/identity.h"
 #include "record/job_environment.h"
+#include "record/observers.h"
 #include "record/runtime_folder.h"
 #include "store/run_folder.h"
 
@@ -31,7 +32,8 @@ struct RunOptions {
   std::optional<std::string> download;
   std::optional<std::string> upload;
   bool wants_hook = true;
-  bool wants_horovod_timeline = false;  // HOROVOD_TIMELINE for the job: a file in the run's folder
+  bool wants_horovod_timeline = false;         // HOROVOD_TIMELINE for the job: a file in the run's folder
+  std::vector<const ObserverSpec*> observers;  // native ones that the job is to carry
   bool is_quiet = false;
   std::string profile;                     // for the hook (record/profile_plan.h); empty: nothing was asked for
   std::vector<std::string> watcher_words;  // handed to the watcher as they are

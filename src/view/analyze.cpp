@@ -100,8 +100,9 @@ std::vector<std::string> seen_words(const FactTable& facts, const AnalysisDocume
 
 // Facts that answers show as they are.
 bool is_shown(const Fact& fact) {
-  constexpr std::array<std::string_view, 5> kKinds{"job.model", "job.settings", "compute.efficiency",
-                                                   "communication.summary", "profile.summary"};
+  constexpr std::array<std::string_view, 7> kKinds{
+      "job.model",       "job.settings", "compute.efficiency", "communication.summary",
+      "profile.summary", "ranges.range", "operators.sampled"};
   return fact.kind.starts_with("device.") || std::ranges::find(kKinds, fact.kind) != kKinds.end();
 }
 

@@ -47,3 +47,10 @@ def test_a_recorded_job_has_the_hook(environment, tmp_path, prefix):
 
 def test_a_job_that_is_not_recorded_runs_as_without_us(environment):
     assert call(str(environment / "python"), "-W", "error", "-c", SCRIPT) == "recorded False\n"
+
+
+def test_the_observers_are_found_beside_the_program(environment, tmp_path):
+    said = call(str(environment / "hotlap"), "run", "--no-hook", "--observe", "nvtx", "--", "sh", "-c",
+                'echo "$NVTX_INJECTION64_PATH"', HOTLAP_HOME=str(tmp_path / "home"))
+    library = pathlib.Path(said.strip())
+    assert library.is_file() and library.parent == environment.parent / "lib" / "hotlap"

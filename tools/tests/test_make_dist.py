@@ -29,6 +29,8 @@ class MakeDist(unittest.TestCase):
         (hook / "hotlap" / "_bootstrap").mkdir()
         (hook / "hotlap" / "_bootstrap" / "sitecustomize.py").write_text("")
         (self.stage / "bin").mkdir()
+        (self.stage / "lib" / "hotlap").mkdir(parents=True)
+        shutil.copy("/bin/true", self.stage / "lib" / "hotlap" / "libhotlap_nvtx.so")
         # Any program that needs glibc alone stands in for ours.
         shutil.copy("/bin/true", self.stage / "bin" / "hotlap")
 
@@ -53,6 +55,7 @@ class MakeDist(unittest.TestCase):
         self.assertEqual(modes["bin/hotlap"], 0o755)
         self.assertEqual(modes["share/hotlap/python/hotlap/_bootstrap/sitecustomize.py"], 0o644)
         self.assertIn("LICENSE", modes)
+        self.assertIn("lib/hotlap/libhotlap_nvtx.so", modes)
 
     def test_wheel_names_the_oldest_glibc_and_its_record_is_complete(self) -> None:
         path = next(self.pack("out").glob("*.whl"))
@@ -74,6 +77,7 @@ class MakeDist(unittest.TestCase):
         done = subprocess.run(install, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(subprocess.run([str(target / "bin" / "hotlap")]).returncode, 0)
+        self.assertTrue((target / "lib" / "hotlap" / "libhotlap_nvtx.so").is_file())
         code = "import sys; print(hasattr(sys, 'hotlap_autoload_ran'), end=' '); import hotlap; print(hotlap.WHO)"
         for ring_folder, expected in (("", "False hook\n"), ("/nonexistent", "True hook\n")):
             environment = dict(os.environ, HOTLAP_RING_DIR=ring_folder)
@@ -90,6 +94,7 @@ class MakeDist(unittest.TestCase):
         subprocess.run(["dpkg-deb", "--extract", str(package), str(root)], check=True)
         self.assertEqual(subprocess.run([str(root / "usr" / "bin" / "hotlap")]).returncode, 0)
         self.assertTrue((root / "usr" / "share" / "doc" / "hotlap" / "copyright").is_file())
+        self.assertTrue((root / "usr" / "lib" / "hotlap" / "libhotlap_nvtx.so").is_file())
         self.assertTrue((root / make_deb.UNIT).is_file())
         listed = subprocess.run(["dpkg-deb", "--contents", str(package)], capture_output=True, text=True, check=True)
         self.assertIn(" root/root ", listed.stdout.splitlines()[0])

@@ -89,6 +89,7 @@ Result<int> run(const Args& args, Streams& streams) {
   checks.insert(checks.end(), collectors.begin(), collectors.end());
   check_clocks(system_host(), checks);
   check_home(system_host(), checks);
+  check_observers(environ, checks);
   if (!args.has("--no-python")) check_python(args.text("--python").value_or(""), environ, checks);
 
   const auto count = [&](Health health) {

@@ -14,6 +14,7 @@ constexpr std::array kFlags{
     FlagSpec{.name = "--folder", .type = FlagType::kText, .placeholder = "FOLDER", .help = "the run's folder"},
     FlagSpec{
         .name = "--rings", .type = FlagType::kText, .placeholder = "FOLDER", .help = "where hooks put their rings"},
+    FlagSpec{.name = "--no-hook", .help = "those rings are of native observers"},
     FlagSpec{.name = "--job", .type = FlagType::kInteger, .placeholder = "PID", .help = "the job; 0: told later"},
     FlagSpec{.name = "--supervisor", .type = FlagType::kInteger, .placeholder = "PID", .help = "who started us"},
     FlagSpec{.name = "--interval-ns", .type = FlagType::kInteger, .placeholder = "NS", .help = "between samples"},
@@ -23,6 +24,7 @@ Result<int> run(const Args& args, Streams&) {
   RecorderTask task;
   task.run_folder = args.text("--folder").value_or("");
   task.ring_folder = args.text("--rings").value_or("");
+  task.has_hook = !args.has("--no-hook");
   task.job_pid = static_cast<std::int32_t>(args.integer("--job").value_or(0));
   task.supervisor_pid = static_cast<std::int32_t>(args.integer("--supervisor").value_or(0));
   task.interval_ns = args.integer("--interval-ns").value_or(0);

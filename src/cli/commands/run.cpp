@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/format.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/rule_flags.h"
+#include "record/observers.h"
 #include "record/profile_plan.h"
 #include "record/supervisor.h"
 
@@ -50,6 +52,10 @@ constexpr std::array kFlags{
     kRuleConfigFlag,
     FlagSpec{.name = "--horovod-timeline",
              .help = "have Horovod write its timeline into the run's folder (HOROVOD_TIMELINE)"},
+    FlagSpec{.name = "--observe",
+             .type = FlagType::kText,
+             .placeholder = "WHAT",
+             .help = "have native observers loaded into the job: nvtx, nccl, operators (docs/reference/observers.md)"},
     FlagSpec{.name = "--no-hook", .help = "record the machine only, nothing inside Python"},
     kQuietFlag};
 constexpr std::array kPositionals{
@@ -80,6 +86,13 @@ Result<int> run(const Args& args, Streams&) {
   if (const auto when = args.text("--profile")) {
     HOTLAP_TRY_ASSIGN(const ProfilePlan plan, parse_profile_plan(*when, false));
     options.profile = profile_text(plan);
+  }
+  if (const auto observers = args.text("--observe")) {
+    HOTLAP_TRY_ASSIGN(options.observers, parse_observers(*observers));
+    for (const ObserverSpec* observer : options.observers) {
+      Result<std::filesystem::path> library = find_observer(*observer);
+      if (!library.ok()) return std::move(library).error().with_context(format("--observe {}", observer->name));
+    }
   }
   options.run_id = args.text("--run-id");
   options.steps_total = args.integer("--steps");

@@ -24,7 +24,7 @@ enum class Health : std::uint8_t {
 std::string_view to_string(Health health);
 
 struct Check {
-  std::string_view area;  // "machine", "GPUs", "collectors", "home", "clocks", "python"
+  std::string_view area;  // "machine", "GPUs", "collectors", "home", "clocks", "observers", "python"
   std::string name;
   Health health = Health::kGood;
   std::string text;
@@ -50,6 +50,8 @@ void check_gpus(const Host& host, const Readings& readings, const Texts& texts, 
 void check_clocks(const Host& host, Checks& out);
 // Where runs are kept: kind of file system, space, permissions, and a recording written and read back.
 void check_home(const Host& host, Checks& out);
+// Which native observers a job could carry. Loads their libraries. `environment` as in environ.
+void check_observers(const char* const* environment, Checks& out);
 // `python` empty: python3 on PATH. Runs it with the hook and looks for what it recorded.
 void check_python(const std::string& python, const char* const* environment, Checks& out);
 
