@@ -19,6 +19,11 @@ constexpr std::array kObservers{
                  .library = "libhotlap_nvtx.so",
                  .variable = "NVTX_INJECTION64_PATH",
                  .sees = "ranges and marks of programs that use NVTX, with or without a GPU"},
+    ObserverSpec{.name = "operators",
+                 .library = "libhotlap_operators.so",
+                 .variable = "HOTLAP_OBSERVE_OPERATORS",
+                 .sees = "PyTorch's operators, one call in a hundred, and record_function ranges",
+                 .needs_hook = true},
 };
 
 std::vector<fs::path> library_folders() {

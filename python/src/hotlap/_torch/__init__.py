@@ -9,7 +9,7 @@ import types
 
 from hotlap import _hook
 
-AREAS = ("device", "loader", "module", "optimizer", "checkpoint", "distributed", "profile")
+AREAS = ("device", "loader", "module", "optimizer", "checkpoint", "distributed", "profile", "operators")
 _attached = []
 
 
