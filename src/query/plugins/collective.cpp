@@ -1,4 +1,5 @@
-// Collective communication: calls that the hook or a timeline saw on the host, and kernels that a device ran.
+// Collective communication: calls that the hook or a timeline saw on the host, kernels that a device ran, and
+// operations that NCCL told a plugin of.
 #include <algorithm>
 
 #include "query/trace_rows.h"
@@ -7,7 +8,8 @@ namespace hotlap {
 namespace {
 
 constexpr std::array kOwn{
-    ColumnDesc{"side", ColumnType::kText, "'host': the call; 'device': the kernel"},
+    ColumnDesc{"side", ColumnType::kText,
+               "'host': the call; 'device': the kernel; 'nccl': as NCCL told it to --observe nccl"},
     ColumnDesc{"bytes", ColumnType::kInteger, "that the rank handed in; NULL: not known"},
     ColumnDesc{"exposed_ms", ColumnType::kReal,
                "of a kernel: while nothing else was computed on the device; NULL: not known"},
@@ -17,7 +19,7 @@ constexpr auto kColumns = device_columns(kOwn);
 class Rows final : public DeviceRows {
  public:
   Rows(QueriedRun& run, const RowFilter& filter)
-      : DeviceRows(run, filter, {SpanKind::kKernel, SpanKind::kCollective}, kColumns.size()) {}
+      : DeviceRows(run, filter, {SpanKind::kKernel, SpanKind::kCollective, SpanKind::kUser}, kColumns.size()) {}
 
  private:
   // A collective on a device goes on, and what was computed meanwhile is counted.
@@ -39,10 +41,9 @@ class Rows final : public DeviceRows {
   }
 
   void on_span(const Span& span) override {
-    if (span.kind == SpanKind::kCollective) {
-      Values own{std::string("host"), known_or_null(span.value_a), ListedRows::Value()};
-      own.resize(own.size() + kDeviceWork.size());
-      add(span, std::move(own), {span.process, span.start_ns});
+    if (span.kind == SpanKind::kCollective) return add_told(span, "host");
+    if (span.kind == SpanKind::kUser) {
+      if (recording().reader->name(span.name).starts_with("nccl:")) add_told(span, "nccl");
       return;
     }
     if (span.kind != SpanKind::kKernel || span.duration_ns < 0) return;
@@ -57,6 +58,12 @@ class Rows final : public DeviceRows {
     }
     for (Open& open : device.open) hide(open, span.start_ns, end_ns);
     device.computed_to_ns = std::max(device.computed_to_ns, end_ns);
+  }
+
+  void add_told(const Span& span, std::string side) {
+    Values own{std::move(side), known_or_null(span.value_a), ListedRows::Value()};
+    own.resize(own.size() + kDeviceWork.size());
+    add(span, std::move(own), {span.process, span.start_ns});
   }
 
   void end() override {
