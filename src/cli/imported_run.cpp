@@ -126,6 +126,12 @@ bool is_foreign(const fs::path& path) {
   return fs::exists(path, failed);
 }
 
+bool means_foreign(const fs::path& home, const std::string& word) {
+  if (!is_foreign(word)) return false;
+  const Result<RunFolder> run = RunFolder::find(home, word);
+  return !run.ok() || (run->info().script.empty() && run->info().name == word);
+}
+
 ImportedRun::ImportedRun(ImportedRun&& other) noexcept
     : folder_(std::move(other.folder_)),
       borrowed_(std::exchange(other.borrowed_, {})),

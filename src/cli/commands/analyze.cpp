@@ -46,13 +46,11 @@ Result<std::vector<RunFolder>> folders_of(const Args& args, std::optional<Import
   std::vector<RunFolder> folders;
   HOTLAP_TRY_ASSIGN(const std::filesystem::path home, hotlap_home());
   for (const std::string& one : given) {
-    // A run's name comes first: runs are named after their scripts, which lie in the same folder.
-    Result<RunFolder> known = RunFolder::find(home, one);
-    if (!known.ok() && is_foreign(one)) {
+    if (means_foreign(home, one)) {
       request.paths.emplace_back(one);
       continue;
     }
-    HOTLAP_TRY_ASSIGN(RunFolder folder, std::move(known));
+    HOTLAP_TRY_ASSIGN(RunFolder folder, RunFolder::find(home, one));
     // A run that is named twice is no second node.
     const auto is_same = [&](const RunFolder& other) { return other.path() == folder.path(); };
     if (std::none_of(folders.begin(), folders.end(), is_same)) folders.push_back(std::move(folder));

@@ -122,7 +122,7 @@ Result<std::vector<RunFigures>> figures_of(const std::vector<RunFolder>& side, c
 // A trace file, or a run that one was imported into; `imported` holds the former for as long as it is looked at.
 Result<TraceSide> trace_side(const std::filesystem::path& home, const std::string& text,
                              std::optional<ImportedRun>& imported, Streams& streams) {
-  if (!RunFolder::find(home, text).ok() && is_foreign(text)) {
+  if (means_foreign(home, text)) {
     ImportRequest request;
     request.paths.emplace_back(text);
     HOTLAP_TRY_ASSIGN(imported, ImportedRun::borrow(request, streams));
@@ -134,10 +134,10 @@ Result<TraceSide> trace_side(const std::filesystem::path& home, const std::strin
 
 // A side is a file that is no run of ours: traces are compared, by what is inside their steps.
 bool names_trace(const Args& args, const std::filesystem::path& home) {
-  const auto is_file = [&](const std::string& text) { return !RunFolder::find(home, text).ok() && is_foreign(text); };
   const auto& before = args.positional("BEFORE");
   const auto& after = args.positional("AFTER");
-  return !before.empty() && !after.empty() && (is_file(before.front()) || is_file(after.front()));
+  return !before.empty() && !after.empty() &&
+         (means_foreign(home, before.front()) || means_foreign(home, after.front()));
 }
 
 Result<int> run_traces(const Args& args, const std::filesystem::path& home, Streams& streams) {
