@@ -91,9 +91,9 @@ void by_stalls(const FactTable& facts, std::size_t shown, FindingSink& out) {
   if (!seen.empty()) finding.why.push_back(format("{} are there", ranks_words(seen, shown)));
   finding.why.push_back(format("{} such messages of {} tensors", figure(messages), stalls.size()));
   finding.evidence["missing_ranks"] = static_cast<double>(culprits.size());
-  finding.advice.push_back({.change = format("look at what {} is doing (py-spy dump, its log): an uneven number of "
+  finding.advice.push_back({.change = format("look at what {} {} doing (py-spy dump, its log): an uneven number of "
                                              "batches, validation or saving on one rank only, or it died",
-                                             ranks_words(culprits, shown)),
+                                             ranks_words(culprits, shown), culprits.size() == 1 ? "is" : "are"),
                             .note = "every rank must come to every collective"});
   finding.look_alikes_excluded.emplace_back("a slow network (the others are there and wait)");
   out.add(std::move(finding));

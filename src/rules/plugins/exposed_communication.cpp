@@ -24,6 +24,7 @@ constexpr std::array kParams{
               .help = "collectives of a step from which on, where each is short, latency is what they wait for"},
 };
 constexpr double kShortMs = 1;
+constexpr double kAlike = 0.7;  // of the longest wait: GPUs that all wait so long wait for no single one of them
 
 struct Collectives {
   double calls = 0;
@@ -53,13 +54,17 @@ Collectives collectives_of(const FactTable& facts) {
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   const Fact* worst = nullptr;
   double worst_pct = 0;
+  double least_pct = 100;
   double devices = 0;
   for (const Fact* device : facts.all("device.time")) {
     const auto wall = device->number("wall_ms");
     const auto exposed = device->number("exposed_communication_ms");
     devices += 1;
-    if (!wall || !exposed || *wall <= 0 || 100 * *exposed / *wall <= worst_pct) continue;
-    worst_pct = 100 * *exposed / *wall;
+    if (!wall || !exposed || *wall <= 0) continue;
+    const double pct = 100 * *exposed / *wall;
+    least_pct = std::min(least_pct, pct);
+    if (pct <= worst_pct) continue;
+    worst_pct = pct;
     worst = device;
   }
   if (worst == nullptr || worst_pct < params.number("share_pct")) return {};
@@ -108,9 +113,16 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
          .step_ms_low = std::nullopt,
          .step_ms_high = std::nullopt,
          .basis = Basis::kRuleOfThumb,
-         .note = "a collective also lasts as long as the slowest rank comes late: traces of all ranks "
-                 "tell"});
-    finding.limits.emplace_back("whether it is bandwidth or a rank that comes late: one rank's trace does not tell");
+         .note = devices > 1 ? ""
+                             : "a collective also lasts as long as the slowest rank comes late: traces of all ranks "
+                               "tell"});
+    if (devices > 1 && least_pct >= kAlike * worst_pct) {
+      finding.look_alikes_excluded.emplace_back("a rank that comes late (all wait alike)");
+    } else {
+      finding.limits.emplace_back(
+          devices > 1 ? "whether it is bandwidth or who comes late: the GPUs do not wait alike"
+                      : "whether it is bandwidth or a rank that comes late: one rank's trace does not tell");
+    }
   }
   out.add(std::move(finding));
   return {};

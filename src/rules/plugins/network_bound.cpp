@@ -28,6 +28,50 @@ const Fact* waiting_gpu(const FactTable& facts, const Where& where, double gpu_p
   return least;
 }
 
+// The network mount whose reads are most of what comes in; null: none is, or it was not recorded.
+const Fact* mount_behind(const FactTable& facts, const LinkCeiling& link) {
+  constexpr double kMost = 0.7;
+  if (link.is_both || !link.is_receive) return nullptr;
+  for (const Fact* mount : facts.all("ceilings.mount")) {
+    if (same_place(mount->where, {.node = link.network->where.node}) &&
+        mount->number("read_p95_bytes_per_s").value_or(0) >= kMost * link.rate_bytes_per_s)
+      return mount;
+  }
+  return nullptr;
+}
+
+void tell_mount(const Fact& mount, Finding& finding) {
+  const std::string name = mount.text("mount").value_or("?");
+  finding.cause = format("Storage: {} ({}) fills the link {}", name, mount.text("type").value_or("network mount"),
+                         finding.where.device);
+  finding.certainty = Certainty::kLikely;
+  finding.claims = "data_wait";
+  finding.why.push_back(
+      format("{} MB/s are read from {}", figure(mount.number("read_bytes_per_s").value_or(0) / 1e6), name));
+  finding.advice.push_back({.change = "copy the data once to a local disk",
+                            .note = "workers and prefetch won't help; whether there is room was not looked at"});
+  finding.advice.push_back({.change = "a faster link to the server", .note = {}});
+  finding.limits.emplace_back("how long training waits: no step was seen");
+}
+
+void tell_traffic(const LinkCeiling& link, bool is_exchange, Finding& finding) {
+  if (link.is_both) {
+    finding.why.push_back(format("it sends and receives alike ({} and {} MB/s): ranks exchange gradients",
+                                 figure(link.network->number("transmit_p95_bytes_per_s").value_or(0) / 1e6),
+                                 figure(link.network->number("receive_p95_bytes_per_s").value_or(0) / 1e6)));
+  }
+  finding.advice.push_back({.change = "fewer bytes: gradient accumulation, bf16 or compressed gradients "
+                                      "(DDP communication hooks), a larger batch per GPU",
+                            .note = "a larger batch changes training"});
+  finding.advice.push_back(
+      {.change = "a faster network (EFA, InfiniBand, 25 Gbit/s or more), or all GPUs in one machine", .note = {}});
+  if (is_exchange) {
+    finding.look_alikes_excluded.emplace_back("latency (the link is full, not idle)");
+  } else {
+    finding.limits.emplace_back("whether data or gradients fill it: what a step waits for was not measured");
+  }
+}
+
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   const auto link = full_link(facts, {}, params.number("link_pct"), params.number("flat_pct"));
   if (!link) return {};
@@ -52,26 +96,16 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     set_step_loss(*steps, *communication, finding);
   } else if (gpu != nullptr) {
     finding.loss = format("{} busy {} % of the time", gpu->where.device, figure(*gpu->number("mean_pct")));
-    finding.lost_pct = gpu->number("idle_pct") ? *gpu->number("idle_pct") : 100 - *gpu->number("mean_pct");
+    finding.lost_pct = 100 - *gpu->number("mean_pct");  // one that never idles a whole sample may still wait most of it
   }
   finding.why.push_back(link_words(*link));
-  if (link->is_both) {
-    finding.why.push_back(format("it sends and receives alike ({} and {} MB/s): ranks exchange gradients",
-                                 figure(link->network->number("transmit_p95_bytes_per_s").value_or(0) / 1e6),
-                                 figure(link->network->number("receive_p95_bytes_per_s").value_or(0) / 1e6)));
-  }
   finding.evidence["rate_bytes_per_s"] = link->rate_bytes_per_s;
   finding.evidence["link_bytes_per_s"] = link->link_bytes_per_s;
   if (gpu != nullptr) finding.evidence["gpu_pct"] = *gpu->number("mean_pct");
-  finding.advice.push_back({.change = "fewer bytes: gradient accumulation, bf16 or compressed gradients "
-                                      "(DDP communication hooks), a larger batch per GPU",
-                            .note = "a larger batch changes training"});
-  finding.advice.push_back(
-      {.change = "a faster network (EFA, InfiniBand, 25 Gbit/s or more), or all GPUs in one machine", .note = {}});
-  if (is_exchange) {
-    finding.look_alikes_excluded.emplace_back("latency (the link is full, not idle)");
+  if (const Fact* mount = mount_behind(facts, *link); mount != nullptr && steps == nullptr) {
+    tell_mount(*mount, finding);
   } else {
-    finding.limits.emplace_back("whether data or gradients fill it: what a step waits for was not measured");
+    tell_traffic(*link, is_exchange, finding);
   }
   out.add(std::move(finding));
   return {};

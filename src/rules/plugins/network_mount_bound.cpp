@@ -62,6 +62,17 @@ struct Ceiling {
   bool is_link = false;
 };
 
+// A steady job reads at a steady rate: that is a ceiling only where somebody waits for the reads, and not where the cores
+// are what is full.
+bool is_awaited(const FactTable& facts, const Fact& mount) {
+  constexpr double kInFlightMin = 0.5;  // reads, mean
+  constexpr double kCoresFullPct = 95;
+  const auto reads = mount.number("reads_per_s");
+  const auto read_ms = mount.number("read_ms");
+  if (reads && read_ms && *reads * *read_ms / 1e3 < kInFlightMin) return false;
+  return number_in(fact_for(facts, "core_use.summary", mount.where), "busy_pct").value_or(0) < kCoresFullPct;
+}
+
 // Where the limit is: the link, the mount's own ceiling, or how long one read takes.
 std::optional<Ceiling> ceiling_of(const FactTable& facts, const std::string& mount, const Where& where,
                                   const Params& params) {
@@ -70,7 +81,7 @@ std::optional<Ceiling> ceiling_of(const FactTable& facts, const std::string& mou
     return Ceiling{link_words(*link), true};
   }
   for (const Fact* one : facts.all("ceilings.mount")) {
-    if (one->text("mount") != mount || !same_place(one->where, where)) continue;
+    if (one->text("mount") != mount || !same_place(one->where, where) || !is_awaited(facts, *one)) continue;
     const double p95 = one->number("read_p95_bytes_per_s").value_or(0);
     const auto read_ms = one->number("read_ms");
     if (p95 >= kLeastBytesPerS && one->number("read_flat_pct").value_or(0) >= params.number("flat_pct"))
@@ -81,6 +92,8 @@ std::optional<Ceiling> ceiling_of(const FactTable& facts, const std::string& mou
           format("{} ms for one read, {} a second", figure(*read_ms), figure(one->number("reads_per_s").value_or(0)))};
   }
   // Of other network file systems only the interfaces tell.
+  const auto is_told = [&](const Fact* one) { return one->text("mount") == mount && same_place(one->where, where); };
+  if (std::ranges::any_of(facts.all("ceilings.mount"), is_told)) return std::nullopt;
   for (const Fact* network : facts.all("ceilings.network")) {
     const double p95 = network->number("receive_p95_bytes_per_s").value_or(0);
     if (p95 < 10 * kLeastBytesPerS || !same_place(network->where, where)) continue;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rules/fact_number.h"
+#include "rules/slow_rank_by_devices.h"
 #include "rules/slow_rank_by_parts.h"
 #include "rules/step_findings.h"
 #include "rules/words.h"
@@ -99,6 +100,7 @@ std::optional<Finding> slow_rank_by_steps(const FactTable& facts, const Params& 
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   std::optional<Finding> found = slow_rank_by_steps(facts, params);
   if (!found) found = slow_rank_by_parts(facts, params.number("slower_pct"), params.number("steps_min"));
+  if (!found) found = slow_rank_by_devices(facts, params.number("slower_pct"));
   if (found) out.add(std::move(*found));
   return {};
 }
@@ -111,7 +113,9 @@ extern constinit const RuleSpec rule_slow_rank{
     .why =
         "Compares the own work of all ranks step by step: the same one must be the slowest in most steps, and stand "
         "apart from the others. Where they wait for each other, so that all steps last the same, it compares what each "
-        "does for itself; the others must then spend longer where ranks meet, in the backward pass and communication.",
+        "does for itself; the others must then spend longer where ranks meet, in the backward pass and communication. "
+        "In "
+        "traces of several ranks it is the one whose GPU waits least inside the collectives.",
     .advice = "Where to look, and what a step takes without it.",
     .needs = kNeeds,
     .params = kParams,
