@@ -139,7 +139,7 @@ void end_user(const torch_abi::RecordFunction&, torch_abi::CallbackState* call) 
   if (call != nullptr) send(*static_cast<OpenCall*>(call), SpanKind::kUser);
 }
 
-// Versions whose declarations were compared with those above: 1.13, and 2.0 up to the newest that was tried.
+// The oldest and the newest that were tried, whose declarations are those above, and what lies between.
 bool supported_version(const char* version) {
   constexpr long kNewestMinor = 15;
   char* rest = nullptr;
