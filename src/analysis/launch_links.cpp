@@ -7,7 +7,7 @@ void LaunchLinks::add(const Span& span) {
   switch (span.kind) {
     case SpanKind::kOperator:
     case SpanKind::kOptimizer: {
-      const Operator what{span.name, span.value_a, span.process, span.thread, span.start_ns};
+      const Operator what{span.name, span.value_a, span.process, span.thread, span.start_ns, span.detail};
       operators_.put(span.value_a, what);
       (void)innermost(span);  // what has ended by now goes
       const auto thread = threads_.find({span.process, span.thread});

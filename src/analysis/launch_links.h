@@ -23,6 +23,7 @@ class LaunchLinks {
     std::uint32_t process = 0;
     std::uint32_t thread = 0;
     std::int64_t start_ns = 0;
+    std::uint32_t detail = 0;  // of its arguments
   };
   struct Call {
     std::int64_t start_ns = 0;

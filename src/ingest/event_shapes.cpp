@@ -82,8 +82,8 @@ bool is_same(const TraceEvent& a, const TraceEvent& b) {
          a.has_start == b.has_start && a.has_duration == b.has_duration && a.has_bad_duration == b.has_bad_duration &&
          a.correlation == b.correlation && a.external_id == b.external_id && a.device == b.device &&
          a.stream == b.stream && a.bytes == b.bytes && a.sequence == b.sequence && a.function_id == b.function_id &&
-         a.function_caller == b.function_caller && a.argument_name.raw == b.argument_name.raw &&
-         a.arguments == b.arguments && a.arguments_skipped == b.arguments_skipped;
+         a.function_caller == b.function_caller && a.step == b.step && a.argument_name.raw == b.argument_name.raw &&
+         a.arguments == b.arguments && a.details == b.details && a.arguments_skipped == b.arguments_skipped;
 }
 
 }  // namespace
@@ -91,7 +91,8 @@ bool is_same(const TraceEvent& a, const TraceEvent& b) {
 // Walks an event that is known to be sound and notes where its values stand.
 class EventShapes::Learner {
  public:
-  Learner(std::string_view text, const TraceEvent& event) : begin_(text.data()), end_(begin_ + text.size()) {
+  Learner(std::string_view text, const TraceEvent& event, const KeptArguments* kept)
+      : begin_(text.data()), end_(begin_ + text.size()), kept_(kept) {
     shape_.event.phase = event.phase;
     shape_.event.arguments_skipped = event.arguments_skipped;
     literal_begin_ = begin_;
@@ -159,22 +160,15 @@ class EventShapes::Learner {
   }
 
   bool argument(std::string_view key, const char*& at) {
-    static constexpr std::array<std::pair<std::string_view, std::int64_t TraceEvent::*>, 11> kKept{
-        {{"correlation", &TraceEvent::correlation},
-         {"External id", &TraceEvent::external_id},
-         {"external id", &TraceEvent::external_id},
-         {"device", &TraceEvent::device},
-         {"Device", &TraceEvent::device},
-         {"stream", &TraceEvent::stream},
-         {"bytes", &TraceEvent::bytes},
-         {"Bytes", &TraceEvent::bytes},
-         {"Sequence number", &TraceEvent::sequence},
-         {"Python id", &TraceEvent::function_id},
-         {"Python parent id", &TraceEvent::function_caller}}};
-    for (const auto& [name, target] : kKept) {
-      if (key == name) return *at != '"' && *at != '{' && *at != '[' && value(at, Target::kNumber, target);
+    if (const auto number = kept_number(key); number != nullptr) {
+      return *at != '"' && *at != '{' && *at != '[' && value(at, Target::kNumber, number);
     }
-    return value(at, key == "name" && *at == '"' ? Target::kArgumentName : Target::kNothing);
+    if (key == "name" && *at == '"') return value(at, Target::kArgumentName);
+    if (kept_ == nullptr || !kept_->holds(key)) return value(at, Target::kNothing);
+    if (shape_.details.part == SIZE_MAX) shape_.details = place(key.data() - 1);
+    if (!value(at, Target::kNothing)) return false;
+    shape_.details_end = place(at);
+    return true;
   }
 
   Shape::Place place(const char* at) const {
@@ -203,6 +197,7 @@ class EventShapes::Learner {
   const char* begin_;
   const char* end_;
   const char* literal_begin_;
+  const KeptArguments* kept_;
   std::size_t count_ = 0;
   Shape shape_;
 };
@@ -211,7 +206,7 @@ void EventShapes::learn(std::string_view text, const TraceEvent& event) {
   const bool is_plain = !event.is_repaired && !event.has_repeated_member && !event.damage.has_bad_text &&
                         !event.damage.has_bad_number && !event.damage.has_wide_number;
   if (!is_plain || shapes_.size() >= kShapesMax || (refused_ > kRefusedMany && misses_ % kEvery != 0)) return;
-  std::optional<Shape> shape = Learner(text, event).learn();
+  std::optional<Shape> shape = Learner(text, event, kept_).learn();
   if (shape) {
     // What the shape reads otherwise than the scanner did is none. Behind the event it looks further than it goes.
     std::string padded(text);
@@ -230,12 +225,17 @@ void EventShapes::learn(std::string_view text, const TraceEvent& event) {
 const char* EventShapes::read_as(const Shape& shape, const char* at, const char* end, TraceEvent& out) {
   out = shape.event;
   const char* arguments = nullptr;
+  const char* details = nullptr;
   for (std::size_t i = 0; i < shape.parts.size(); ++i) {
     const Part& part = shape.parts[i];
     if (end - at < static_cast<std::ptrdiff_t>(part.length) + kLaneBytes) return nullptr;
     if (!is_literal(at, shape.literals.data() + part.literal, part.length)) return nullptr;
     if (i == shape.category.part) out.category = {at + shape.category.offset, shape.category_length};
     if (i == shape.arguments.part) arguments = at + shape.arguments.offset;
+    if (i == shape.details_end.part) {
+      out.details = {details, static_cast<std::size_t>(at + shape.details_end.offset - details)};
+    }
+    if (i == shape.details.part) details = at + shape.details.offset;
     if (i == shape.arguments_end.part) {
       out.arguments = {arguments, static_cast<std::size_t>(at + shape.arguments_end.offset - arguments)};
     }

@@ -20,6 +20,8 @@ class EventShapes {
   static constexpr std::size_t kShapeBytesMax = 4096;  // of text between values
   static constexpr std::size_t kMembersMax = 256;
 
+  // `kept`: which arguments are details; null: none. It outlives this.
+  explicit EventShapes(const KeptArguments* kept = nullptr) : kept_(kept) {}
   // `at` stands at an event's '{'. The event's end, and the event; null: not of a known shape, scan it.
   const char* read(const char* at, const char* end, TraceEvent& out);
   // Takes the shape of an event that scan_event() has read from `text`, if it has one and there is room.
@@ -59,12 +61,15 @@ class EventShapes {
     std::size_t category_length = 0;
     Place arguments;
     Place arguments_end;
+    Place details;
+    Place details_end;
     std::size_t next = 0;  // the shape that came behind it the last time
   };
   class Learner;
 
   static const char* read_as(const Shape& shape, const char* at, const char* end, TraceEvent& out);
 
+  const KeptArguments* kept_;
   std::vector<Shape> shapes_;
   std::size_t last_ = 0;
   std::uint32_t refused_ = 0;  // events that have no shape; after many of them few are looked at

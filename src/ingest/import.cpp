@@ -27,7 +27,8 @@ constexpr std::size_t kFolderFilesMax = 20'000;
 // Passes everything on. In strict mode it keeps the first loss that is more than "not kept".
 class WatchedSink final : public ImportSink {
  public:
-  WatchedSink(ImportSink& out, bool is_strict) : out_(out), is_strict_(is_strict) {}
+  WatchedSink(ImportSink& out, bool is_strict, std::string_view keep_arguments)
+      : out_(out), is_strict_(is_strict), kept_(KeptArguments::of(keep_arguments)) {}
 
   void clock(const ImportClock& clock) override { out_.clock(clock); }
   SeriesHandle series(const MetricDesc& metric, std::string_view instance) override {
@@ -52,6 +53,7 @@ class WatchedSink final : public ImportSink {
 
   void at(std::int64_t byte_offset) override { out_.at(byte_offset); }
   bool is_strict() const override { return is_strict_; }
+  const KeptArguments& kept_arguments() const override { return kept_; }
 
   Result<void> check() const {
     if (!refusal_) return {};
@@ -67,6 +69,7 @@ class WatchedSink final : public ImportSink {
   };
   ImportSink& out_;
   bool is_strict_;
+  KeptArguments kept_;
   bool is_truncated_ = false;
   std::optional<Refusal> refusal_;
 };
@@ -229,7 +232,7 @@ Result<ImportOutcome> import_file(const fs::path& path, ImportSink& out, const I
   const auto in_file = [&](Error error) {
     return error.message.starts_with(shown) ? std::move(error) : std::move(error).with_context(shown);
   };
-  WatchedSink sink(out, options.is_strict);
+  WatchedSink sink(out, options.is_strict, options.keep_arguments);
   const ImporterSpec* spec = nullptr;
   if (!options.format.empty()) {
     HOTLAP_TRY_ASSIGN(spec, named_importer(options.format));

@@ -26,6 +26,7 @@ struct ImportOptions {
   // A compressed file that has grown by more than this factor beyond the free bytes is read no further.
   std::uint64_t expansion_max = 250;
   std::uint64_t expansion_free_bytes = 256ULL << 20U;
+  std::string_view keep_arguments;  // as KeptArguments::of() takes them
 };
 
 struct ImportOutcome {

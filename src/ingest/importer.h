@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "ingest/kept_arguments.h"
 #include "model/event.h"
 #include "model/metric.h"
 #include "model/process.h"
@@ -44,6 +45,8 @@ class ImportSink {
   virtual void at(std::int64_t /*byte_offset*/) {}
   // The first repair will be an error: an importer that reads over what is no sound input looks for it.
   virtual bool is_strict() const { return false; }
+  // Of traces: which arguments of events are kept as the detail of their span. Stands as long as the sink.
+  virtual const KeptArguments& kept_arguments() const { return KeptArguments::standard(); }
 };
 
 struct ImportStats {

@@ -63,6 +63,23 @@ NamedMeaning meaning_of_name(std::string_view name) {
   return {};
 }
 
+std::optional<std::int32_t> rank_in_name(std::string_view name) {
+  std::string text(name);
+  std::ranges::transform(text, text.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  const std::size_t word = text.find("rank");
+  if (word == std::string::npos || text.find("rank", word + 1) != std::string::npos) return std::nullopt;
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  const auto begin = std::find_if(text.begin() + static_cast<std::ptrdiff_t>(word) + 4, text.end(), is_digit);
+  const auto end = std::find_if_not(begin, text.end(), is_digit);
+  const bool is_apart = std::any_of(text.begin() + static_cast<std::ptrdiff_t>(word) + 4, begin, is_letter) ||
+                        std::any_of(end, text.end(), [&](char c) { return is_letter(c) || is_digit(c); });
+  const auto number = parse_i64(std::string_view(begin, end));
+  if (is_apart || !number || *number > INT32_MAX) return std::nullopt;
+  return static_cast<std::int32_t>(*number);
+}
+
 TraceAssembler::Source TraceAssembler::source_of(std::string_view category) {
   switch (category.size()) {
     case 5:
@@ -135,6 +152,33 @@ const TraceAssembler::Name& TraceAssembler::name_of(const TraceEvent& event, std
     count("ingest.texts_repaired", 1, offset);
   }
   return name;
+}
+
+constexpr std::uint32_t kDetailRefused = UINT32_MAX;
+
+std::uint32_t TraceAssembler::detail_of(const TraceEvent& event, std::int64_t offset) {
+  if (event.details.empty()) return 0;
+  std::uint32_t id = kDetailRefused;
+  const TextTable::Place raw = raw_details_.place_of(event.details.substr(0, kDetailBytesMax));
+  if (raw.index == TextTable::kNone) {
+    id = detail_of_text(event.details);
+  } else {
+    if (raw.is_new) raw_detail_ids_.push_back(detail_of_text(event.details));
+    id = raw_detail_ids_[raw.index];
+  }
+  if (id != kDetailRefused) return id;
+  count("ingest.details_dropped", 1, offset);
+  return 0;
+}
+
+std::uint32_t TraceAssembler::detail_of_text(std::string_view members) {
+  if (members.size() > kDetailBytesMax) return kDetailRefused;
+  const std::string text = out_.kept_arguments().as_object(members);
+  if (text.empty()) return kDetailRefused;
+  const TextTable::Place place = details_.place_of(text);
+  if (place.index == TextTable::kNone) return kDetailRefused;
+  if (place.is_new) detail_ids_.push_back(out_.name(text));
+  return detail_ids_[place.index];
 }
 
 std::uint32_t TraceAssembler::process_of(std::string_view text, bool is_device) {
@@ -298,7 +342,7 @@ void TraceAssembler::give(Span span, Source source, const Name& name, std::uint3
     case Source::kOperator:
       span.kind = kind_of_meaning(name.meaning.meaning);
       if (span.kind == SpanKind::kUser && source == Source::kOperator) span.kind = SpanKind::kOperator;
-      if (span.kind == SpanKind::kStep) span.step = name.meaning.step;
+      if (span.kind == SpanKind::kStep && name.meaning.step >= 0) span.step = name.meaning.step;
       if (span.kind != SpanKind::kOperator) span.value_a = span.value_b = -1;
       break;
     case Source::kSkipped: return;
@@ -327,6 +371,8 @@ void TraceAssembler::on_complete(const TraceEvent& event, std::int64_t offset) {
   const Lane& lane = lane_index == TextTable::kNone ? refused_lane_ : lanes_[lane_index];
   Span span{.start_ns = event.start_ns, .duration_ns = duration_of(event, offset)};
   span.thread = lane.thread;
+  span.step = or_missing(event.step);
+  span.detail = detail_of(event, offset);
   switch (source) {
     case Source::kOperator:
     case Source::kAnnotation:
@@ -372,11 +418,12 @@ void TraceAssembler::on_begin(const TraceEvent& event, std::int64_t offset) {
     lane.open.erase(lane.open.begin());
   }
   const auto name_index = &name == &nameless_ ? TextTable::kNone : static_cast<std::uint32_t>(&name - names_.data());
-  lane.open.push_back({event.start_ns, name_index, source, offset});
+  lane.open.push_back({event.start_ns, name_index, source, or_missing(event.step), offset});
 }
 
 void TraceAssembler::give_open(const Open& open, const Lane& lane, std::int64_t duration_ns) {
-  const Span span{.start_ns = open.start_ns, .duration_ns = duration_ns, .thread = lane.thread};
+  Span span{.start_ns = open.start_ns, .duration_ns = duration_ns, .thread = lane.thread};
+  span.step = open.step;
   give(span, open.source, open.name == TextTable::kNone ? nameless_ : names_[open.name], lane.slot, open.offset);
 }
 
@@ -423,7 +470,8 @@ void TraceAssembler::on_async(const TraceEvent& event, bool is_begin, std::int64
     if (async_open_ >= kAsyncMax || lane == TextTable::kNone) return count("ingest.events_dropped", 1, offset);
     const Name& name = name_of(event, offset);
     const auto index = &name == &nameless_ ? TextTable::kNone : static_cast<std::uint32_t>(&name - names_.data());
-    async_[std::move(key)].push_back({{event.start_ns, index, Source::kAnnotation, offset}, lane});
+    async_[std::move(key)].push_back(
+        {{event.start_ns, index, Source::kAnnotation, or_missing(event.step), offset}, lane});
     ++async_open_;
     return;
   }
@@ -544,6 +592,24 @@ void TraceAssembler::on_member(std::string_view key, std::string_view value) {
   }
 }
 
+// Of a job's timeline, put together from those of its ranks: each process is called by its own.
+bool TraceAssembler::set_ranks_by_name() {
+  std::map<std::int32_t, Process*> ranks;
+  for (Process& process : processes_) {
+    if (process.is_device || process.spans == 0) continue;
+    const auto name = process_names_.find(process.text);
+    const auto rank = name == process_names_.end() ? std::nullopt : rank_in_name(name->second);
+    if (!rank || !ranks.emplace(*rank, &process).second) return false;
+  }
+  if (ranks.size() < 2) return false;
+  for (const auto& [rank, process] : ranks) {
+    process->info.role = ProcessRole::kRank;
+    process->info.index = rank;
+    process->info.label.clear();
+  }
+  return true;
+}
+
 void TraceAssembler::set_roles() {
   // The training process is the one with the steps, else the one with most spans.
   Process* main = nullptr;
@@ -552,14 +618,16 @@ void TraceAssembler::set_roles() {
     if (main == nullptr || std::pair(process.steps, process.spans) > std::pair(main->steps, main->spans))
       main = &process;
   }
-  if (main != nullptr) {
+  const bool has_ranks = rank_ < 0 && set_ranks_by_name();
+  if (main != nullptr && !has_ranks) {
     main->info.role = rank_ >= 0 ? ProcessRole::kRank : ProcessRole::kMain;
     main->info.index = static_cast<std::int32_t>(std::min<std::int64_t>(rank_, INT32_MAX));
     main->info.label.clear();
   }
   for (Process& process : processes_) {
     const auto name = process_names_.find(process.text);
-    if (&process != main && !process.is_device && name != process_names_.end()) {
+    const bool is_named = &process == main || process.info.role == ProcessRole::kRank;
+    if (!is_named && !process.is_device && name != process_names_.end()) {
       process.info.label = format("{} ({})", name->second, process.text);
     }
     (void)out_.process(process.info);

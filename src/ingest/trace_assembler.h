@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -27,6 +28,9 @@ struct NamedMeaning {
 };
 NamedMeaning meaning_of_name(std::string_view name);
 
+// "DP rank [3]", "rank3": 3. Nothing where more than one rank or something else is told.
+std::optional<std::int32_t> rank_in_name(std::string_view name);
+
 class TraceAssembler final : public TraceReader::Handler {
  public:
   static constexpr std::size_t kLanesMax = 16'384;
@@ -34,6 +38,9 @@ class TraceAssembler final : public TraceReader::Handler {
   static constexpr std::size_t kAsyncMax = 65'536;
   static constexpr std::size_t kNamesMax = 500'000;
   static constexpr std::size_t kNameBytesMax = std::size_t{48} << 20;
+  static constexpr std::size_t kRawDetailsMax = 65'536;
+  static constexpr std::size_t kDetailsMax = 200'000;
+  static constexpr std::size_t kDetailBytesMax = std::size_t{32} << 10;
 
   explicit TraceAssembler(ImportSink& out) : out_(out) {}
 
@@ -66,6 +73,7 @@ class TraceAssembler final : public TraceReader::Handler {
     std::int64_t start_ns;
     std::uint32_t name;  // in names_
     Source source;
+    std::int64_t step;
     std::int64_t offset;
   };
   struct Lane {
@@ -93,6 +101,8 @@ class TraceAssembler final : public TraceReader::Handler {
   static Source source_of(std::string_view category);
   static Source source_of(const TraceEvent& event);
   const Name& name_of(const TraceEvent& event, std::int64_t offset);
+  std::uint32_t detail_of(const TraceEvent& event, std::int64_t offset);
+  std::uint32_t detail_of_text(std::string_view members);
   std::uint32_t lane_of(const TraceEvent& event, bool is_device);
   std::uint32_t process_of(std::string_view text, bool is_device);
   bool is_time(const TraceEvent& event, std::int64_t offset);
@@ -111,6 +121,7 @@ class TraceAssembler final : public TraceReader::Handler {
   void give_open(const Open& open, const Lane& lane, std::int64_t duration_ns);
   void count(std::string_view counter, std::uint64_t n, std::int64_t offset);
   void set_roles();
+  bool set_ranks_by_name();
   void set_clock();
 
   ImportSink& out_;
@@ -119,6 +130,11 @@ class TraceAssembler final : public TraceReader::Handler {
   TextTable name_table_{kNamesMax, kNameBytesMax};
   std::vector<Name> names_;
   Name nameless_;
+  // Details as they stand in the text, and as they are kept: with others between them many of the first are one.
+  TextTable raw_details_{kRawDetailsMax, std::size_t{24} << 20};
+  std::vector<std::uint32_t> raw_detail_ids_;  // at the sink
+  TextTable details_{kDetailsMax, std::size_t{24} << 20};
+  std::vector<std::uint32_t> detail_ids_;
   TextTable lane_table_{kLanesMax, std::size_t{4} << 20};
   std::vector<Lane> lanes_;
   Lane refused_lane_;

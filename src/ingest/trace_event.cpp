@@ -100,22 +100,6 @@ Scan scan_number_argument(const char*& at, const char* end, std::int64_t& out, M
   return scanned;
 }
 
-std::int64_t* kept_argument(std::string_view key, TraceEvent& out) {
-  switch (key.size()) {
-    case 5: return is(key, "bytes") || is(key, "Bytes") ? &out.bytes : nullptr;
-    case 6:
-      if (is(key, "stream")) return &out.stream;
-      return is(key, "device") || is(key, "Device") ? &out.device : nullptr;
-    case 9: return is(key, "Python id") ? &out.function_id : nullptr;
-    case 11:
-      if (is(key, "External id") || is(key, "external id")) return &out.external_id;
-      return is(key, "correlation") ? &out.correlation : nullptr;
-    case 15: return is(key, "Sequence number") ? &out.sequence : nullptr;
-    case 16: return is(key, "Python parent id") ? &out.function_caller : nullptr;
-    default: return nullptr;
-  }
-}
-
 // `at` stands behind a '{': reads `"key":` and calls `take(key)` with `at` at the value, until the '}'.
 template <class Take>
 Scan scan_members(const char*& at, const char* end, Doubts& doubts, Take&& take) {
@@ -149,26 +133,34 @@ Scan scan_members(const char*& at, const char* end, Doubts& doubts, Take&& take)
   }
 }
 
-Scan scan_arguments(const char*& at, const char* end, TraceEvent& out, Met& met) {
+Scan scan_arguments(const char*& at, const char* end, TraceEvent& out, Met& met, const KeptArguments* kept_arguments) {
   const char* const begin = at;
   if (*at != '{') return json::skip_value(at, end, met.doubts);  // a list, where an object belongs: seen in the wild
   ++at;
   std::uint64_t keys = 0;
+  const char* details = nullptr;
+  const char* details_end = nullptr;
   const Scan scanned = scan_members(at, end, met.doubts, [&](std::string_view key) {
     keys = with_key(keys, key);
-    if (std::int64_t* const kept = kept_argument(key, out); kept != nullptr)
-      return scan_number_argument(at, end, *kept, met);
+    if (const auto kept = kept_number(key); kept != nullptr) return scan_number_argument(at, end, out.*kept, met);
     if (is(key, "name") && *at == '"') {
       ++at;
       const Scan text = json::scan_text(at, end, out.argument_name);
       met.doubts.in_text |= !out.argument_name.is_plain();
       return text;
     }
-    ++out.arguments_skipped;
-    return json::skip_value(at, end, met.doubts);
+    if (kept_arguments == nullptr || !kept_arguments->holds(key)) {
+      ++out.arguments_skipped;
+      return json::skip_value(at, end, met.doubts);
+    }
+    if (details == nullptr) details = key.data() - 1;
+    const Scan skipped = json::skip_value(at, end, met.doubts);
+    details_end = at;
+    return skipped;
   });
   if (scanned != Scan::kOk) return scanned;
   out.arguments = {begin, static_cast<std::size_t>(at - begin)};
+  if (details != nullptr) out.details = {details, static_cast<std::size_t>(details_end - details)};
   out.argument_keys = keys;
   return scanned;
 }
@@ -354,7 +346,28 @@ json::Damage damage_of(std::string_view text, const Text& name) {
 
 }  // namespace
 
-Scan scan_event(const char*& at, const char* end, TraceEvent& out) {
+std::int64_t TraceEvent::*kept_number(std::string_view key) {
+  switch (key.size()) {
+    case 4: return is(key, "step") || is(key, "Step") ? &TraceEvent::step : nullptr;
+    case 5: return is(key, "bytes") || is(key, "Bytes") ? &TraceEvent::bytes : nullptr;
+    case 6:
+      if (is(key, "stream")) return &TraceEvent::stream;
+      return is(key, "device") || is(key, "Device") ? &TraceEvent::device : nullptr;
+    case 8: return is(key, "step_num") ? &TraceEvent::step : nullptr;
+    case 9:
+      if (is(key, "Python id")) return &TraceEvent::function_id;
+      return is(key, "iteration") || is(key, "Iteration") ? &TraceEvent::step : nullptr;
+    case 11:
+      if (is(key, "External id") || is(key, "external id")) return &TraceEvent::external_id;
+      if (is(key, "global_step")) return &TraceEvent::step;
+      return is(key, "correlation") ? &TraceEvent::correlation : nullptr;
+    case 15: return is(key, "Sequence number") ? &TraceEvent::sequence : nullptr;
+    case 16: return is(key, "Python parent id") ? &TraceEvent::function_caller : nullptr;
+    default: return nullptr;
+  }
+}
+
+Scan scan_event(const char*& at, const char* end, TraceEvent& out, const KeptArguments* kept) {
   const char* const begin = at;
   const char* p = at + 1;
   Met met;
@@ -369,7 +382,7 @@ Scan scan_event(const char*& at, const char* end, TraceEvent& out) {
     }
     if (is(key, "args")) {
       met.member(kArguments);
-      return scan_arguments(p, end, out, met);
+      return scan_arguments(p, end, out, met, kept);
     }
     return scan_member(key, p, end, out, met);
   });
@@ -382,7 +395,7 @@ Scan scan_event(const char*& at, const char* end, TraceEvent& out) {
   return scanned;
 }
 
-bool scan_damaged_event(std::string_view text, TraceEvent& out) {
+bool scan_damaged_event(std::string_view text, TraceEvent& out, const KeptArguments* kept) {
   out = TraceEvent{};
   out.is_repaired = true;
   const char* at = text.data();
@@ -403,7 +416,7 @@ bool scan_damaged_event(std::string_view text, TraceEvent& out) {
       TraceEvent sound = out;
       const char* p = value;
       has_arguments = true;
-      if (scan_arguments(p, end, sound, ignored) != Scan::kOk) continue;
+      if (scan_arguments(p, end, sound, ignored, kept) != Scan::kOk) continue;
       out = sound;
       at = p;
       has_arguments = false;

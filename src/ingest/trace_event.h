@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "ingest/json_scan.h"
+#include "ingest/kept_arguments.h"
 
 namespace hotlap {
 
@@ -38,18 +39,24 @@ struct TraceEvent {
   std::int64_t sequence = kNoArgument;
   std::int64_t function_id = kNoArgument;
   std::int64_t function_caller = kNoArgument;
+  std::int64_t step = kNoArgument;  // number of the training step that it belongs to
   json::Text argument_name;         // "name": of processes and threads
   std::string_view arguments;       // the whole object, for counters; empty: none
+  std::string_view details;         // from the first argument that KeptArguments holds to the last; empty: none
   std::uint64_t argument_keys = 0;  // a hash of them in their order, see ArgumentKeys
   std::uint32_t arguments_skipped = 0;
 };
 
-// `at` stands at the event's '{' and is left behind its '}' (only by kOk). kWrong: the text there is damaged.
-json::Scan scan_event(const char*& at, const char* end, TraceEvent& out);
+// Where the number of this argument is kept; null: it is not.
+std::int64_t TraceEvent::*kept_number(std::string_view key);
+
+// `at` stands at the event's '{' and is left behind its '}' (only by kOk). kWrong: the text there is damaged. `kept`:
+// which arguments are details; null: none.
+json::Scan scan_event(const char*& at, const char* end, TraceEvent& out, const KeptArguments* kept = nullptr);
 
 // Reads what can be read of a damaged event: unescaped quotes, missing quotes and commas. `text` is the event alone
 // (see find_event_end). False when there is no phase or no name, so that nothing can be made of it.
-bool scan_damaged_event(std::string_view text, TraceEvent& out);
+bool scan_damaged_event(std::string_view text, TraceEvent& out, const KeptArguments* kept = nullptr);
 
 // Where the damaged event at `at` (its '{') ends: in front of the next event or of the list's ']'. Null: not in
 // [at, end). `is_last`: nothing follows `end`.

@@ -259,7 +259,7 @@ const char* TraceReader::in_events(const char* at, const char* end, bool is_last
       continue;
     }
     event = TraceEvent{};
-    const Scan scanned = scan_event(at, end, event);
+    const Scan scanned = scan_event(at, end, event, options_.kept);
     if (scanned != Scan::kOk) {
       if (scanned == Scan::kCutOff && !is_last && end - begin <= static_cast<std::ptrdiff_t>(kEventBytesMax)) {
         is_waiting_ = true;
@@ -317,7 +317,7 @@ const char* TraceReader::damaged_event(const char* at, const char* end, bool is_
     }
   }
   TraceEvent event;
-  if (!is_endless && scan_damaged_event({at, static_cast<std::size_t>(stop - at)}, event)) {
+  if (!is_endless && scan_damaged_event({at, static_cast<std::size_t>(stop - at)}, event, options_.kept)) {
     handler_.on_event(event, offset_of(at));
   } else {
     handler_.on_loss("ingest.events_dropped", offset_of(at));

@@ -32,10 +32,12 @@ class TraceReader {
   };
 
   struct Options {
-    bool is_strict = false;   // what is no JSON is counted as a repair also where the reader does not mind
-    bool uses_shapes = true;  // the same without, but slower: for tests
+    bool is_strict = false;               // what is no JSON is counted as a repair also where the reader does not mind
+    bool uses_shapes = true;              // the same without, but slower: for tests
+    const KeptArguments* kept = nullptr;  // outlives the reader; null: no details
   };
-  explicit TraceReader(Handler& handler, Options options) : handler_(handler), options_(options) {}
+  explicit TraceReader(Handler& handler, Options options)
+      : handler_(handler), options_(options), shapes_(options.kept) {}
   explicit TraceReader(Handler& handler) : TraceReader(handler, Options{}) {}
 
   void push(ByteView chunk_untrusted);

@@ -131,6 +131,40 @@ TEST(ChromeTrace, AnyChunkBoundaryGivesTheSame) {
   }
 }
 
+TEST(ChromeTrace, TheNumberOfAStepIsKeptInEverySpelling) {
+  const LineSink sink = read_all(
+      R"([{"ph":"X","name":"forward-compute","cat":"forward-compute","pid":0,"tid":0,"ts":1.5,"dur":2,
+           "args":{"step":23,"mb_id":0}},
+          {"ph":"X","name":"b","pid":0,"tid":0,"ts":4,"dur":1,"args":{"iteration":"24"}},
+          {"ph":"B","name":"c","pid":0,"tid":0,"ts":6,"args":{"global_step":25}},
+          {"ph":"E","pid":0,"tid":0,"ts":7},
+          {"ph":"b","name":"d","cat":"x","id":1,"pid":0,"tid":0,"ts":8,"args":{"step_num":26}},
+          {"ph":"e","name":"d","cat":"x","id":1,"pid":0,"tid":0,"ts":9},
+          {"ph":"X","name":"e","pid":0,"tid":0,"ts":10,"dur":1,"args":{"step":"warm-up"}}])");
+  std::vector<std::int64_t> steps;
+  for (const Span& span : sink.spans) steps.push_back(span.step);
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{23, 24, 25, 26, -1}));
+}
+
+TEST(ChromeTrace, ProcessesThatAreCalledByTheirRankAreRanks) {
+  const auto roles = [](std::string_view first, std::string_view second) {
+    const LineSink sink = read_all(format(
+        R"([{{"ph":"X","name":"a","pid":0,"tid":0,"ts":1,"dur":1}},
+            {{"ph":"X","name":"a","pid":1,"tid":0,"ts":2,"dur":1}},
+            {{"ph":"M","name":"process_name","pid":0,"args":{{"name":"{}"}}}},
+            {{"ph":"M","name":"process_name","pid":1,"args":{{"name":"{}"}}}}])",
+        first, second));
+    std::vector<std::string> out;
+    for (const auto& [slot, process] : sink.processes) out.push_back(slot_label(process));
+    return out;
+  };
+  EXPECT_EQ(roles("DP rank [0]", "DP rank [1]"), (Lines{"rank 0", "rank 1"}));
+  EXPECT_EQ(roles("Rank 7", "rank3"), (Lines{"rank 7", "rank 3"}));
+  EXPECT_EQ(roles("rank 1", "rank 1"), (Lines{"main", "rank 1 (1)"}));
+  EXPECT_EQ(roles("rank 1", "loader"), (Lines{"main", "loader (1)"}));
+  EXPECT_EQ(roles("PP rank 0, TP rank 0", "PP rank 1, TP rank 0"), (Lines{"main", "PP rank 1, TP rank 0 (1)"}));
+}
+
 TEST(ChromeTrace, TimesAreExactInEverySpelling) {
   const auto start = [](std::string_view ts) {
     const LineSink sink = read_all(format(R"([{{"ph":"X","name":"a","pid":1,"tid":1,"ts":{},"dur":"1.5"}}])", ts));

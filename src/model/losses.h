@@ -94,6 +94,8 @@ inline constexpr std::array kLosses{
     LossDesc{"ingest.events_skipped", LossSeverity::kInfo,
              "events of kinds that are not kept: flows, object states, clock and memory marks"},
     LossDesc{"ingest.arguments_skipped", LossSeverity::kInfo, "arguments of events that are not kept"},
+    LossDesc{"ingest.details_dropped", LossSeverity::kDataLoss,
+             "kept arguments of events that are no JSON, beyond 32 KiB, or more different ones than the bound"},
     LossDesc{"ingest.durations_invalid", LossSeverity::kNotice,
              "events with a negative or impossible duration: their end is missing"},
     LossDesc{"ingest.times_invalid", LossSeverity::kDataLoss, "events at an impossible time, dropped"},

@@ -52,6 +52,7 @@ struct Span {
   std::int64_t step = -1;     // index of the step it belongs to; -1: none
   std::int64_t value_a = -1;  // meaning by kind; -1: missing
   std::int64_t value_b = -1;
+  std::uint32_t detail = 0;  // id in the table of names: kept arguments of a trace's event, a JSON object; 0: none
 
   friend bool operator==(const Span&, const Span&) = default;
 };

@@ -5,6 +5,9 @@
 namespace hotlap {
 namespace {
 
+// In the number of spans: a column of details follows. Without it a block is as it was before there were any.
+constexpr std::uint64_t kHasDetails = std::uint64_t{1} << 32U;
+
 // Differences wrap: every 64-bit value comes back, whatever a file holds.
 std::uint64_t difference(std::uint64_t now, std::uint64_t before) {
   return zigzag(static_cast<std::int64_t>(now - before));
@@ -58,7 +61,8 @@ constexpr auto kUnmissable = [](std::uint64_t value) { return static_cast<std::i
 }  // namespace
 
 void encode_spans(std::span<const Span> spans, Bytes& out) {
-  put_varint(out, spans.size());
+  const bool has_details = std::ranges::any_of(spans, [](const Span& s) { return s.detail != 0; });
+  put_varint(out, spans.size() | (has_details ? kHasDetails : 0));
   Bytes scratch;
   put_column<[](const Span& s) { return kSigned(s.start_ns); }, true>(spans, scratch, out);
   put_column<[](const Span& s) { return kMissable(s.duration_ns); }, false>(spans, scratch, out);
@@ -69,12 +73,15 @@ void encode_spans(std::span<const Span> spans, Bytes& out) {
   put_column<[](const Span& s) { return kSigned(s.step); }, true>(spans, scratch, out);
   put_column<[](const Span& s) { return kMissable(s.value_a); }, false>(spans, scratch, out);
   put_column<[](const Span& s) { return kMissable(s.value_b); }, false>(spans, scratch, out);
+  if (has_details) put_column<[](const Span& s) { return std::uint64_t{s.detail}; }, true>(spans, scratch, out);
 }
 
 bool decode_spans(ByteView bytes_untrusted, std::vector<Span>& out) {
   out.clear();
   ByteReader reader(bytes_untrusted);
-  const std::uint64_t count = reader.varint();
+  const std::uint64_t head = reader.varint();
+  const bool has_details = (head & kHasDetails) != 0;
+  const std::uint64_t count = head & ~kHasDetails;
   if (!reader.ok() || count > kSpansPerBlockMax || count > reader.remaining()) return false;
   out.resize(count);
   using Number = std::uint64_t;
@@ -87,6 +94,8 @@ bool decode_spans(ByteView bytes_untrusted, std::vector<Span>& out) {
          take_column<[](Span& s, Number n) { s.step = static_cast<std::int64_t>(n); }, true>(reader, out) &&
          take_column<[](Span& s, Number n) { s.value_a = kUnmissable(n); }, false>(reader, out) &&
          take_column<[](Span& s, Number n) { s.value_b = kUnmissable(n); }, false>(reader, out) &&
+         (!has_details ||
+          take_column<[](Span& s, Number n) { s.detail = static_cast<std::uint32_t>(n); }, true>(reader, out)) &&
          reader.remaining() == 0;
 }
 

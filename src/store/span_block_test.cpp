@@ -9,6 +9,7 @@ namespace {
 
 std::vector<Span> random_spans(std::mt19937_64& random) {
   std::vector<Span> spans(random() % 50);
+  const bool has_details = random() % 2 == 0;
   for (Span& span : spans) {
     span.start_ns =
         random() % 9 == 0 ? static_cast<std::int64_t>(random()) : static_cast<std::int64_t>(random() % 1'000'000);
@@ -20,6 +21,7 @@ std::vector<Span> random_spans(std::mt19937_64& random) {
     span.step = static_cast<std::int64_t>(random() % 100) - 1;
     span.value_a = random() % 3 == 0 ? INT64_MAX : -1;
     span.value_b = static_cast<std::int64_t>(random() % 5) - 1;
+    if (has_details) span.detail = static_cast<std::uint32_t>(random() % 9);
   }
   return spans;
 }

@@ -17,7 +17,7 @@ constexpr std::size_t kHeadBytes = 4096;
 class ChromeTraceImporter final : public StreamImporter {
  public:
   explicit ChromeTraceImporter(ImportSink& out)
-      : assembler_(out), reader_(assembler_, {.is_strict = out.is_strict()}) {}
+      : assembler_(out), reader_(assembler_, {.is_strict = out.is_strict(), .kept = &out.kept_arguments()}) {}
 
   Result<void> push(ByteView chunk_untrusted) override {
     if (head_.size() < kHeadBytes) {
