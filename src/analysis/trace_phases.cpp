@@ -10,17 +10,11 @@ namespace {
 constexpr std::size_t kNamesMax = 4'000'000;
 constexpr std::size_t kStepsToInfer = 2;
 
-// Autograd's own operators: "autograd::engine::evaluate_function: AddmmBackward0", in older versions "AddmmBackward"
-// and "torch::autograd::AccumulateGrad" alone.
-bool names_backward(std::string_view name) {
-  if (name.starts_with("autograd::engine::evaluate_function") || name.starts_with("torch::autograd::")) return true;
-  while (!name.empty() && std::isdigit(static_cast<unsigned char>(name.back())) != 0) name.remove_suffix(1);
-  return name.ends_with("Backward") && name.find("::") == std::string_view::npos;
-}
+constexpr std::int64_t kOverlapPartMax = 20;  // of the time of numbered steps, one in so many may lie in two of them
 
-constexpr std::array kKinds{SpanKind::kStep,       SpanKind::kDataWait,  SpanKind::kForward,
-                            SpanKind::kBackward,   SpanKind::kOptimizer, SpanKind::kOperator,
-                            SpanKind::kCheckpoint, SpanKind::kGarbage,   SpanKind::kCompile};
+constexpr std::array kKinds{SpanKind::kStep,      SpanKind::kDataWait, SpanKind::kForward,    SpanKind::kBackward,
+                            SpanKind::kOptimizer, SpanKind::kOperator, SpanKind::kCheckpoint, SpanKind::kGarbage,
+                            SpanKind::kCompile,   SpanKind::kUser};
 
 std::int64_t end_of(const Span& span) { return span.start_ns + std::max<std::int64_t>(span.duration_ns, 0); }
 
@@ -28,15 +22,25 @@ std::int64_t end_of(const Span& span) { return span.start_ns + std::max<std::int
 
 std::span<const SpanKind> TracePhases::kinds() { return kKinds; }
 
-bool TracePhases::is_backward(std::uint32_t name) {
-  if (name == 0 || name >= kNamesMax) return false;
-  if (name >= names_.size()) names_.resize(name + 1, 0);
-  if (names_[name] == 0) names_[name] = names_backward(name_of_(name)) ? 2 : 1;
-  return names_[name] == 2;
+PhaseName TracePhases::phase_of(std::uint32_t name) {
+  if (name == 0 || name >= kNamesMax) return PhaseName::kNone;
+  if (name >= names_.size()) names_.resize(name + 1);
+  if (!names_[name]) names_[name] = phase_name(name_of_(name));
+  return *names_[name];
+}
+
+TracePhases::Process* TracePhases::process_of(std::uint32_t slot) {
+  const auto found = processes_.find(slot);
+  if (found != processes_.end()) return &found->second;
+  if (processes_.size() >= kProcessesMax) return nullptr;
+  return &processes_[slot];
 }
 
 void TracePhases::add(const Span& span) {
   switch (span.kind) {
+    case SpanKind::kUser:
+      if (span.step < 0) return;
+      break;
     case SpanKind::kStep:
     case SpanKind::kDataWait:
     case SpanKind::kForward:
@@ -48,32 +52,53 @@ void TracePhases::add(const Span& span) {
     case SpanKind::kCompile: out_.span(span); return;
     default: return;
   }
-  auto found = processes_.find(span.process);
-  if (found == processes_.end()) {
-    if (processes_.size() >= kProcessesMax) {
-      ++refused_;
-      return;
-    }
-    found = processes_.emplace(span.process, Process{}).first;
+  Process* const found = process_of(span.process);
+  if (found == nullptr) {
+    ++refused_;
+    return;
   }
-  Process& process = found->second;
+  Process& process = *found;
+  if (span.kind != SpanKind::kStep && span.step >= 0) add_number(process, span);
   switch (span.kind) {
     case SpanKind::kStep: begin_step(span.process, process, span); break;
     case SpanKind::kDataWait: add_segment(process, span, Part::kDataWait, true); break;
-    case SpanKind::kForward:
-      process.has_marked_forward = true;
-      add_segment(process, span, Part::kForward, true);
-      break;
-    case SpanKind::kBackward:
-      process.has_marked_backward = true;
-      add_segment(process, span, Part::kBackward, true);
-      break;
+    case SpanKind::kForward: add_segment(process, span, Part::kForward, true); break;
+    case SpanKind::kBackward: add_segment(process, span, Part::kBackward, true); break;
     case SpanKind::kOptimizer: add_segment(process, span, Part::kOptimizer, true); break;
-    default: add_segment(process, span, is_backward(span.name) ? Part::kBackward : Part::kForward, false); break;
+    case SpanKind::kOperator: add_operator(process, span); break;
+    default: break;
   }
 }
 
+void TracePhases::add_operator(Process& process, const Span& span) {
+  switch (phase_of(span.name)) {
+    case PhaseName::kNone: return add_segment(process, span, Part::kForward, false);
+    case PhaseName::kAutograd: return add_segment(process, span, Part::kBackward, false);
+    case PhaseName::kDataWait: return add_segment(process, span, Part::kDataWait, true);
+    case PhaseName::kForward: return add_segment(process, span, Part::kForward, true);
+    case PhaseName::kBackward: return add_segment(process, span, Part::kBackward, true);
+    case PhaseName::kOptimizer: return add_segment(process, span, Part::kOptimizer, true);
+    case PhaseName::kCommunication: return;
+  }
+}
+
+void TracePhases::add_number(Process& process, const Span& span) {
+  if (process.has_steps || span.duration_ns < 0) return;
+  auto found = process.numbered.find(span.step);
+  if (found == process.numbered.end()) {
+    if (process.numbered.size() >= kNumbersMax) {
+      ++refused_;
+      return;
+    }
+    found = process.numbered.emplace(span.step, Extent{span.start_ns, end_of(span)}).first;
+  }
+  found->second.start_ns = std::min(found->second.start_ns, span.start_ns);
+  found->second.end_ns = std::max(found->second.end_ns, end_of(span));
+}
+
 void TracePhases::add_segment(Process& process, const Span& span, Part part, bool is_marked) {
+  process.has_marked_forward |= is_marked && part == Part::kForward;
+  process.has_marked_backward |= is_marked && part == Part::kBackward;
   if (span.duration_ns < 0) return;
   Thread& thread = process.threads[span.thread];
   if (span.start_ns < thread.top_end_ns) return;  // inside something that was taken
@@ -132,7 +157,10 @@ std::vector<TracePhases::Segment> TracePhases::take_segments(Process& process, s
     const auto later = std::ranges::partition_point(thread.segments,
                                                     [&](const Segment& segment) { return segment.start_ns < end_ns; });
     for (auto segment = thread.segments.begin(); segment != later; ++segment) {
-      if (segment->thread == main || segment->part == Part::kBackward) taken.push_back(*segment);
+      // What is marked is its own thread's: those of a pipeline's stages run side by side.
+      if (segment->thread == main || (segment->part == Part::kBackward && !segment->is_marked)) {
+        taken.push_back(*segment);
+      }
     }
     process.segments -= static_cast<std::size_t>(later - thread.segments.begin());
     thread.segments.erase(thread.segments.begin(), later);
@@ -190,6 +218,40 @@ std::uint32_t TracePhases::main_thread(const Process& process) const {
   return best == nullptr ? 0 : best->first;
 }
 
+// Numbers that are those of steps come one after the other: those of samples, layers or denoising steps do not.
+bool TracePhases::take_numbered(std::uint32_t slot, Process& process) {
+  const auto& numbered = process.numbered;
+  if (numbered.size() < kStepsToInfer) return false;
+  std::int64_t sum_ns = 0;
+  std::int64_t overlap_ns = 0;
+  for (auto at = numbered.begin(); at != numbered.end(); ++at) {
+    sum_ns += at->second.end_ns - at->second.start_ns;
+    const auto next = std::next(at);
+    if (next == numbered.end()) break;
+    if (next->second.start_ns <= at->second.start_ns) return false;
+    overlap_ns += std::max<std::int64_t>(0, at->second.end_ns - next->second.start_ns);
+  }
+  if (overlap_ns > sum_ns / kOverlapPartMax) return false;
+  const std::uint32_t main = main_thread(process);
+  const std::vector<Segment> all = take_segments(process, main, INT64_MAX);
+  out_.set_inferred(slot);
+  std::size_t next_segment = 0;
+  for (auto at = numbered.begin(); at != numbered.end(); ++at) {
+    const auto next = std::next(at);
+    const std::int64_t end_ns =
+        next == numbered.end() ? at->second.end_ns : std::min(at->second.end_ns, next->second.start_ns);
+    Span step{.start_ns = at->second.start_ns, .kind = SpanKind::kStep, .process = slot, .thread = main};
+    step.duration_ns = end_ns - step.start_ns;
+    step.step = at->first;
+    std::vector<Segment> inside;
+    for (; next_segment < all.size() && all[next_segment].start_ns < end_ns; ++next_segment) {
+      inside.push_back(all[next_segment]);
+    }
+    emit(slot, process, step, std::move(inside));
+  }
+  return true;
+}
+
 void TracePhases::infer(std::uint32_t slot, Process& process) {
   const std::uint32_t main = main_thread(process);
   const std::vector<Segment> all = take_segments(process, main, INT64_MAX);
@@ -230,7 +292,7 @@ void TracePhases::infer(std::uint32_t slot, Process& process) {
 void TracePhases::finish() {
   for (auto& [slot, process] : processes_) {
     end_step(slot, process);
-    if (!process.has_steps) infer(slot, process);
+    if (!process.has_steps && !take_numbered(slot, process)) infer(slot, process);
   }
   processes_.clear();
 }

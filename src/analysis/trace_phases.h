@@ -2,18 +2,21 @@
 // Steps and their parts from a profiler's trace, for the step builder. A trace marks some of them (ProfilerStep, the
 // loader's next(), the optimizer) and shows the rest as operators: what the training thread runs at the top level
 // before the backward pass is the forward pass, what autograd's engine runs is the backward pass. Where no step is
-// marked, steps are cut where a batch is fetched, else where the optimizer ends, else where the backward pass ends, and
-// are said to be inferred.
+// marked, but spans tell the number of theirs (timelines of jobs), a step is from the first begin to the last end of
+// those with its number. Else steps are cut where a batch is fetched, else where the optimizer ends, else where the
+// backward pass ends. All these are said to be inferred.
 //
 // Spans come by start, what holds others first. Bounded: kProcessesMax processes, kSegmentsMax segments each between
-// two steps; what is beyond is counted.
+// two steps, kNumbersMax numbers of steps; what is beyond is counted.
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "analysis/phase_names.h"
 #include "model/run.h"
 #include "model/span.h"
 
@@ -29,6 +32,7 @@ class TracePhases {
  public:
   static constexpr std::size_t kProcessesMax = 1024;
   static constexpr std::size_t kSegmentsMax = 262'144;
+  static constexpr std::size_t kNumbersMax = 262'144;
 
   static std::span<const SpanKind> kinds();  // that say something of steps
 
@@ -61,8 +65,13 @@ class TracePhases {
     bool has_marks = false;
     bool may_join = true;
   };
+  struct Extent {
+    std::int64_t start_ns;
+    std::int64_t end_ns;
+  };
   struct Process {
     std::map<std::uint32_t, Thread> threads;
+    std::map<std::int64_t, Extent> numbered;  // of the spans that tell this number of a step
     std::size_t segments = 0;
     std::int64_t last_backward_ns = INT64_MIN;  // begin of the last operator of autograd's engine
     std::int64_t last_other_ns = INT64_MIN;     // of the last one that is none
@@ -74,19 +83,23 @@ class TracePhases {
     std::int64_t last_number = -1;
   };
 
-  bool is_backward(std::uint32_t name);
+  PhaseName phase_of(std::uint32_t name);
+  Process* process_of(std::uint32_t slot);
+  void add_number(Process& process, const Span& span);
+  void add_operator(Process& process, const Span& span);
   void add_segment(Process& process, const Span& span, Part part, bool is_marked);
   void begin_step(std::uint32_t slot, Process& process, const Span& span);
   void end_step(std::uint32_t slot, Process& process);
   std::vector<Segment> take_segments(Process& process, std::uint32_t main, std::int64_t end_ns);
   std::uint32_t main_thread(const Process& process) const;
+  bool take_numbered(std::uint32_t slot, Process& process);
   void infer(std::uint32_t slot, Process& process);
   void emit(std::uint32_t slot, const Process& process, const Span& step, std::vector<Segment> inside);
 
   std::function<std::string(std::uint32_t)> name_of_;
   Output out_;
   std::map<std::uint32_t, Process> processes_;
-  std::vector<std::uint8_t> names_;  // by id: 0 not looked at, 1 no, 2 backward
+  std::vector<std::optional<PhaseName>> names_;  // by id; nothing: not looked at
   std::uint64_t refused_ = 0;
 };
 

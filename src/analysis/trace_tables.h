@@ -117,6 +117,7 @@ class NestingStack {
     std::int64_t end_ns;
     std::int64_t duration_ns;
     std::int64_t inside_ns = 0;  // of what ran inside it
+    std::uint32_t detail = 0;    // of its arguments
   };
   // Calls `done(frame)` for what has ended at `start_ns`, innermost first.
   template <class Done>
@@ -126,12 +127,12 @@ class NestingStack {
       frames_.pop_back();
     }
   }
-  void push(std::uint32_t name, std::int64_t start_ns, std::int64_t duration_ns) {
+  void push(std::uint32_t name, std::int64_t start_ns, std::int64_t duration_ns, std::uint32_t detail = 0) {
     if (frames_.size() >= kDepthMax) return;
     const std::int64_t end_ns = start_ns + duration_ns;
     // One that outlives what holds it (clocks differ by less than a microsecond) counts there as far as it is inside.
     if (!frames_.empty()) frames_.back().inside_ns += std::min(end_ns, frames_.back().end_ns) - start_ns;
-    frames_.push_back({name, end_ns, duration_ns});
+    frames_.push_back({name, end_ns, duration_ns, 0, detail});
   }
   bool holds(std::uint32_t name) const {
     return std::ranges::any_of(frames_, [&](const Frame& frame) { return frame.name == name; });
