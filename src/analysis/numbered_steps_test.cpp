@@ -60,6 +60,23 @@ TEST(NumberedSteps, ASpanThatReachesOverTheNextStepDoesNotStretchIts) {
   EXPECT_EQ(steps[4].duration_ns, 100 * kMs);
 }
 
+TEST(NumberedSteps, NeighboursThatOverlapByAMicrosecondBothCount) {
+  FakeTrace trace;
+  for (std::int64_t number = 0; number < 4; ++number) {
+    trace.add(SpanKind::kOperator, "forward-compute", number * 100'000, 40'001).step = number;
+    trace.add(SpanKind::kOperator, "backward-compute", number * 100'000 + 40'000, 50'000).step = number;
+    trace.add(SpanKind::kOperator, "forward-compute", number * 100'000 + 41'000, 10'000).step = number;  // inside it
+    trace.add(SpanKind::kOperator, "optimizer", number * 100'000 + 90'000, 10'000).step = number;
+  }
+  const std::vector<Step> steps = trace.steps();
+  ASSERT_EQ(steps.size(), 4U);
+  for (const Step& step : steps) {
+    EXPECT_EQ(step.forward_ns, 40 * kMs + 1000);
+    EXPECT_EQ(step.backward_ns, 50 * kMs - 1000);
+    EXPECT_EQ(step.optimizer_ns, 10 * kMs);
+  }
+}
+
 TEST(NumberedSteps, NumbersThatComeAgainAreNoneOfSteps) {
   FakeTrace trace;
   for (int image = 0; image < 4; ++image) {

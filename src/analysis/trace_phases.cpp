@@ -101,12 +101,15 @@ void TracePhases::add_segment(Process& process, const Span& span, Part part, boo
   process.has_marked_backward |= is_marked && part == Part::kBackward;
   if (span.duration_ns < 0) return;
   Thread& thread = process.threads[span.thread];
-  if (span.start_ns < thread.top_end_ns) return;  // inside something that was taken
+  // What lies inside something that was taken is part of it. Neighbours may overlap a little, since the end of one and
+  // the begin of the next are read from a clock one after the other, or averaged.
+  if (span.start_ns < thread.top_end_ns && thread.top_end_ns - span.start_ns >= span.duration_ns / 2) return;
+  const std::int64_t start_ns = std::max(span.start_ns, thread.top_end_ns);
   thread.top_end_ns = end_of(span);
-  thread.work_ns += span.duration_ns;
+  thread.work_ns += end_of(span) - start_ns;
   thread.has_marks = thread.has_marks || (is_marked && part != Part::kBackward);
   const std::int64_t last_other_ns = process.last_other_ns;
-  (part == Part::kBackward ? process.last_backward_ns : process.last_other_ns) = span.start_ns;
+  (part == Part::kBackward ? process.last_backward_ns : process.last_other_ns) = start_ns;
   if (thread.may_join && !thread.segments.empty()) {
     Segment& last = thread.segments.back();
     // Forward and backward pass may take turns on two threads: neither reaches over the other.
@@ -123,7 +126,7 @@ void TracePhases::add_segment(Process& process, const Span& span, Part part, boo
   }
   ++process.segments;
   thread.may_join = true;
-  thread.segments.push_back({span.start_ns, end_of(span), span.thread, part, is_marked});
+  thread.segments.push_back({start_ns, end_of(span), span.thread, part, is_marked});
 }
 
 void TracePhases::begin_step(std::uint32_t slot, Process& process, const Span& span) {
