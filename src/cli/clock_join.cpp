@@ -31,13 +31,17 @@ double shared_part(const TimeRange& moved, std::int64_t shift_ns, const TimeRang
   return (to - from + 1) / std::min(length(moved), length(fixed));
 }
 
+bool is_within(const FileClock& file, std::int64_t shift_ns, const TimeRange& others) {
+  constexpr double kEnough = 0.5;
+  return shared_part(file.extent, shift_ns, others) >= kEnough;
+}
+
 // The zone in which a file of local times lies among the others: the one that does, not one of several.
 std::optional<JoinedClock> by_zone(const FileClock& file, const FileClock& other, std::size_t other_index) {
   std::optional<JoinedClock> found;
-  constexpr double kEnough = 0.5;
   for (int i = -kZoneSteps; i <= kZoneSteps; ++i) {
     const std::int64_t shift_ns = i * kZoneStepNs;
-    if (shared_part(file.extent, shift_ns, other.extent) < kEnough) continue;
+    if (!is_within(file, shift_ns, other.extent)) continue;
     if (found) return std::nullopt;
     found = JoinedClock{.by = JoinedBy::kTimeZone,
                         .to = other_index,
@@ -47,6 +51,41 @@ std::optional<JoinedClock> by_zone(const FileClock& file, const FileClock& other
                         .is_absolute = true};
   }
   return found;
+}
+
+bool is_of_one_zone(const FileClock& a, const FileClock& b) {
+  return is_of_a_zone(a) && is_of_a_zone(b) && !a.format.empty() && a.format == b.format;
+}
+
+// As the other one, which has its place: at once, or by its zone. Its steps say nothing of where this one lies.
+std::optional<JoinedClock> in_the_zone_of(const FileClock& other, const std::optional<JoinedClock>& joined,
+                                          std::size_t other_index) {
+  if (!joined) {
+    return JoinedClock{
+        .by = JoinedBy::kUnixTime, .to = other_index, .uncertainty_ns = other.uncertainty_ns, .is_absolute = true};
+  }
+  return joined->by == JoinedBy::kTimeZone || joined->by == JoinedBy::kUnixTime ? joined : std::nullopt;
+}
+
+// Where several zones would do, or none wholly: none at all where that is one of them, else the one in which most of
+// the times are shared. The zone stays as uncertain as it was.
+JoinedClock by_likely_zone(const FileClock& file, const TimeRange& others, std::size_t other_index) {
+  JoinedClock likely{.by = JoinedBy::kTimeZone,
+                     .to = other_index,
+                     .shift_ns = 0,
+                     .uncertainty_ns = file.uncertainty_ns,
+                     .matches = 0,
+                     .is_absolute = true};
+  if (is_within(file, 0, others)) return likely;
+  double most = std::max(0.0, shared_part(file.extent, 0, others));
+  for (int i = 1; i <= kZoneSteps; ++i) {
+    for (const std::int64_t shift_ns : {i * kZoneStepNs, -i * kZoneStepNs}) {
+      const double part = shared_part(file.extent, shift_ns, others);
+      if (part > most) likely.shift_ns = shift_ns;
+      most = std::max(most, part);
+    }
+  }
+  return likely;
 }
 
 // The middle of what several matches say, and within what nine in ten of them agree.
@@ -126,6 +165,22 @@ FileClock shifted(FileClock file, const JoinedClock& joined) {
   return file;
 }
 
+// The range of all files that have their place, and the first of those.
+struct Placed {
+  TimeRange range{.from_ns = INT64_MAX, .to_ns = INT64_MIN};
+  std::size_t first = SIZE_MAX;
+};
+Placed all_placed(const std::vector<FileClock>& files, const std::vector<bool>& is_placed) {
+  Placed all;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (!is_placed[i] || is_empty(files[i].extent)) continue;
+    if (all.first == SIZE_MAX || files[i].extent.from_ns < all.range.from_ns) all.first = i;
+    all.range.from_ns = std::min(all.range.from_ns, files[i].extent.from_ns);
+    all.range.to_ns = std::max(all.range.to_ns, files[i].extent.to_ns);
+  }
+  return all;
+}
+
 std::string shown_ns(std::int64_t ns) {
   const auto value = static_cast<double>(ns);
   if (ns >= kMinuteNs) return format("{:.0f} min", value / static_cast<double>(kMinuteNs));
@@ -170,8 +225,10 @@ std::vector<std::optional<JoinedClock>> join_clocks(std::span<const FileClock> f
         // Collectives end together on all ranks; a step's end is each rank's own.
         auto found = by_collectives(files[i], placed[other], other);
         if (!found) found = by_steps(files[i], placed[other], other);
-        if (!found && is_of_a_zone(files[i]) && placed[other].is_absolute)
-          found = by_zone(files[i], placed[other], other);
+        if (!found && is_of_a_zone(files[i]) && placed[other].is_absolute) {
+          found = is_of_one_zone(files[i], files[other]) ? in_the_zone_of(files[other], joined[other], other)
+                                                         : by_zone(files[i], placed[other], other);
+        }
         if (found && (!best || found->matches > best->matches)) best = found;
       }
       if (!best) continue;
@@ -179,6 +236,22 @@ std::vector<std::optional<JoinedClock>> join_clocks(std::span<const FileClock> f
       placed[i] = shifted(files[i], *best);
       is_placed[i] = true;
       has_changed = true;
+    }
+  }
+  // What is left tells nothing that another one tells, too. Among themselves such files agree.
+  const Placed all = all_placed(placed, is_placed);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (is_placed[i] || is_empty(files[i].extent) || all.first == SIZE_MAX) continue;
+    if (is_of_a_zone(files[i]) && placed[all.first].is_absolute) {
+      std::optional<JoinedClock> as_another;
+      for (std::size_t other = 0; other < i && !as_another; ++other) {
+        if (joined[other] && is_of_one_zone(files[i], files[other]))
+          as_another = in_the_zone_of(files[other], joined[other], other);
+      }
+      joined[i] = as_another ? as_another : by_likely_zone(files[i], all.range, all.first);
+    } else {
+      joined[i] = JoinedClock{.by = JoinedBy::kBegin, .to = all.first};
+      joined[i]->shift_ns = all.range.from_ns - files[i].extent.from_ns;
     }
   }
   return joined;
@@ -189,6 +262,9 @@ std::string describe(const JoinedClock& joined, const std::string& other_name) {
       joined.uncertainty_ns < 0 ? "with unknown uncertainty" : "within " + shown_ns(joined.uncertainty_ns);
   switch (joined.by) {
     case JoinedBy::kUnixTime: return "by Unix time, " + within;
+    case JoinedBy::kBegin:
+      return format("to begin where {} does, {}: no certain Unix time, and no steps or collectives in common",
+                    other_name, within);
     case JoinedBy::kTimeZone: {
       const auto hours = -static_cast<double>(joined.shift_ns) / static_cast<double>(60 * kMinuteNs);
       return format("local time of UTC{:+g}, where it falls among the times of {}, {}", hours, other_name, within);

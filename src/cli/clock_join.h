@@ -1,7 +1,8 @@
 #pragma once
-// Where several foreign files of one run lie on one clock: those with Unix time as they are; local times by the whole
-// quarters of an hour that bring them among the others; the rest by what both sides saw, the ends of steps with the
-// same number or of collectives. Says with what uncertainty, and where it cannot be told says that. Plain functions.
+// Brings the files of one run to one clock, once, when they are imported: those with Unix time stay as they are; local
+// times are moved by the whole quarters of an hour that bring them among the others; the rest by what both sides saw,
+// the ends of steps with the same number or of collectives; what has nothing in common begins where the others begin.
+// Says with what uncertainty, and where that cannot be told says so. Plain functions.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -15,6 +16,7 @@ namespace hotlap {
 
 // What one file knows of time. Times are as stored: of absolute ones Unix time.
 struct FileClock {
+  std::string format = {};  // files of one format were written in one zone; empty: unknown
   bool is_absolute = false;
   std::int64_t uncertainty_ns = -1;                                     // of an absolute clock; -1: unknown
   TimeRange extent{.from_ns = INT64_MAX, .to_ns = INT64_MIN};           // from > to: empty
@@ -22,7 +24,7 @@ struct FileClock {
   std::map<std::string, std::vector<std::int64_t>> collective_ends_ns;  // by name, in their order
 };
 
-enum class JoinedBy : std::uint8_t { kUnixTime, kTimeZone, kSteps, kCollectives };
+enum class JoinedBy : std::uint8_t { kUnixTime, kTimeZone, kSteps, kCollectives, kBegin };
 
 struct JoinedClock {
   JoinedBy by = JoinedBy::kUnixTime;
@@ -33,7 +35,7 @@ struct JoinedClock {
   bool is_absolute = false;          // shifted times are Unix time
 };
 
-// Of each file; nothing: it stands for itself. With one file, or none that has anything to be joined to, all are that.
+// Of each file. Nothing: the others are brought to this one, or it is empty; so it is with one file.
 std::vector<std::optional<JoinedClock>> join_clocks(std::span<const FileClock> files);
 
 // "by 12 steps with a.json, within 3.2 ms" for users.

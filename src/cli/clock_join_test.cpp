@@ -46,7 +46,8 @@ TEST(ClockJoin, OtherStepsOfTheSameNumbersAreNotTaken) {
   trace.is_absolute = true;
   trace.uncertainty_ns = 0;
   const auto joined = join_clocks(std::vector{trace, with_steps(kNsPerS, 250 * kNsPerMs, 0, 20)});
-  EXPECT_FALSE(joined[1]);
+  ASSERT_TRUE(joined[1]);
+  EXPECT_EQ(joined[1]->by, JoinedBy::kBegin);
 }
 
 TEST(ClockJoin, CollectivesGoBeforeStepsAndNeedNoUnixTime) {
@@ -74,16 +75,69 @@ TEST(ClockJoin, LocalTimeIsMovedByItsZoneWhereThatIsClear) {
   EXPECT_EQ(joined[0]->by, JoinedBy::kTimeZone);
   EXPECT_EQ(joined[0]->shift_ns, -2 * kHourNs);
   EXPECT_THAT(describe(*joined[0], "t.json"), testing::HasSubstr("UTC+2"));
-  // Of a day's log several zones would do.
-  smi.extent.to_ns = smi.extent.from_ns + 24 * kHourNs;
-  EXPECT_FALSE(join_clocks(std::vector{smi, trace})[0]);
 }
 
-TEST(ClockJoin, WithNothingInCommonEachStandsForItself) {
-  const auto joined = join_clocks(std::vector{with_steps(0, kNsPerMs, 0, 5), with_steps(0, kNsPerMs, 90, 95)});
+TEST(ClockJoin, FilesOfOneFormatAreOfOneZone) {
+  // One log after the other: no zone moves the second onto the first.
+  FileClock first = absolute(kUnix, kUnix + kHourNs);
+  FileClock second = absolute(kUnix + 2 * kHourNs, kUnix + 3 * kHourNs);
+  first.format = second.format = "training_log";
+  first.uncertainty_ns = second.uncertainty_ns = 14 * kHourNs;
+  auto joined = join_clocks(std::vector{first, second});
   EXPECT_FALSE(joined[0]);
-  EXPECT_FALSE(joined[1]);
+  ASSERT_TRUE(joined[1]);
+  EXPECT_EQ(joined[1]->shift_ns, 0);
+  EXPECT_EQ(joined[1]->uncertainty_ns, 14 * kHourNs);
+  // Once one of them has its place, so has the other.
+  joined = join_clocks(std::vector{first, second, absolute(kUnix - kHourNs, kUnix)});
+  ASSERT_TRUE(joined[0]);
+  ASSERT_TRUE(joined[1]);
+  EXPECT_EQ(joined[0]->shift_ns, -kHourNs);
+  EXPECT_EQ(joined[1]->shift_ns, -kHourNs);
+}
+
+TEST(ClockJoin, AZoneThatIsNotClearStaysUncertain) {
+  const FileClock trace = absolute(kUnix, kUnix + 10 * 60 * kNsPerS);
+  // Of a day's log several zones would do: it lies among the others as it is.
+  FileClock day = absolute(kUnix - kHourNs, kUnix + 23 * kHourNs);
+  day.uncertainty_ns = 14 * kHourNs;
+  auto joined = join_clocks(std::vector{day, trace});
+  ASSERT_TRUE(joined[0]);
+  EXPECT_EQ(joined[0]->by, JoinedBy::kTimeZone);
+  EXPECT_EQ(joined[0]->shift_ns, 0);
+  EXPECT_EQ(joined[0]->uncertainty_ns, 14 * kHourNs);
+  EXPECT_TRUE(joined[0]->is_absolute);
+  // Of a short one that never lies wholly inside, the zone in which most of it does.
+  FileClock late = absolute(kUnix + 3 * kHourNs + 7 * 60 * kNsPerS, kUnix + 3 * kHourNs + 17 * 60 * kNsPerS);
+  late.uncertainty_ns = 14 * kHourNs;
+  joined = join_clocks(std::vector{late, trace});
+  ASSERT_TRUE(joined[0]);
+  EXPECT_EQ(joined[0]->shift_ns, -3 * kHourNs);
+  EXPECT_EQ(joined[0]->uncertainty_ns, 14 * kHourNs);
+}
+
+TEST(ClockJoin, WithNothingInCommonFilesBeginTogetherWithinNobodyKnowsWhat) {
+  const auto joined =
+      join_clocks(std::vector{with_steps(kNsPerS, kNsPerMs, 0, 5), with_steps(9 * kNsPerS, kNsPerMs, 90, 93)});
+  EXPECT_FALSE(joined[0]);  // has most marks: the other is brought to it
+  ASSERT_TRUE(joined[1]);
+  EXPECT_EQ(joined[1]->by, JoinedBy::kBegin);
+  EXPECT_EQ(joined[1]->shift_ns, -8 * kNsPerS);
+  EXPECT_EQ(joined[1]->uncertainty_ns, -1);
+  EXPECT_EQ(describe(*joined[1], "a.json"),
+            "to begin where a.json does, with unknown uncertainty: no certain Unix time, and no steps or collectives "
+            "in common");
   EXPECT_TRUE(join_clocks({}).empty());
+}
+
+TEST(ClockJoin, NoUnixTimeIsMadeOfABeginThatIsAGuess) {
+  const auto joined = join_clocks(std::vector{with_steps(kNsPerS, kNsPerMs, 0, 5), absolute(kUnix, kUnix + kHourNs),
+                                              absolute(kUnix + 5, kUnix + 9)});
+  ASSERT_TRUE(joined[0]);
+  EXPECT_EQ(joined[0]->by, JoinedBy::kBegin);
+  EXPECT_EQ(joined[0]->to, 1U);
+  EXPECT_EQ(joined[0]->shift_ns, kUnix - (kNsPerS - kNsPerMs));
+  EXPECT_FALSE(joined[0]->is_absolute);
 }
 
 }  // namespace

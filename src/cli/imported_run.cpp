@@ -24,7 +24,6 @@
 #include "record/identity.h"
 #include "store/home.h"
 #include "store/import_writer.h"
-#include "store/joined_reader.h"
 #include "store/recording_reader.h"
 
 namespace hotlap {
@@ -103,13 +102,6 @@ class ProgressLine {
   std::int64_t begin_ns_;
   std::int64_t last_ns_ = 0;
 };
-
-// As JoinedReader reads it.
-std::string clock_words(const ImportClock& clock) {
-  const std::string_view kind = clock.is_absolute ? "unix" : "relative";
-  if (clock.uncertainty_ns < 0) return std::string(kind);
-  return format("{} {}", kind, static_cast<double>(clock.uncertainty_ns) / static_cast<double>(kNsPerS));
-}
 
 }  // namespace
 
@@ -238,7 +230,8 @@ class RunImport {
     ImportOptions options{.is_strict = request_.is_strict,
                           .is_cancelled = [] { return interrupted != 0; },
                           .on_progress = [this](const ImportProgress& now) { progress_.show(now); },
-                          .format = request_.format};
+                          .format = request_.format,
+                          .keep_arguments = request_.keep_arguments};
     if (request_.expansion_max > 0) options.expansion_max = request_.expansion_max;
     Result<ImportOutcome> outcome = import_file(path, *writer, options);
     progress_.clear();
@@ -247,11 +240,13 @@ class RunImport {
       return std::move(outcome).error();
     }
     writer->attribute("source.format", outcome->format);
-    if (joined) writer->attribute("clock.joined", describe(*joined, name_of_file(joined->to)));
-    if (is_one_of_several_) {
-      const bool is_placed = joined && joined->is_absolute;
-      writer->attribute(kImportClockAttribute, is_placed ? "unix" : clock_words(writer->file_clock()));
+    if (joined) {
+      const std::string how = describe(*joined, name_of_file(joined->to));
+      writer->attribute("clock.joined", how);
+      const double seconds = static_cast<double>(joined->shift_ns) / static_cast<double>(kNsPerS);
+      writer->attribute("import.shift." + file_name, format("{} s, {}", seconds, how));
     }
+    if (is_one_of_several_) writer->attribute(kClockAxisAttribute, kAxisOfTheImport);
     if (skipped_ > 0) writer->count_loss("ingest.files_skipped", std::exchange(skipped_, 0), -1);
     HOTLAP_TRY(writer->close());
     is_cancelled_ = outcome->is_cancelled;
@@ -264,7 +259,9 @@ class RunImport {
                  .events = outcome->stats.events,
                  .seconds = static_cast<double>(system_clock().mono_ns() - begin_ns) / static_cast<double>(kNsPerS),
                  .clock = {}},
-        .clock = {.is_absolute = writer->is_absolute(), .uncertainty_ns = writer->file_clock().uncertainty_ns}};
+        .clock = {.format = outcome->format,
+                  .is_absolute = writer->is_absolute(),
+                  .uncertainty_ns = writer->file_clock().uncertainty_ns}};
     if (writer->extent()) imported.clock.extent = *writer->extent();
     return imported;
   }
@@ -319,16 +316,11 @@ class RunImport {
     for (std::size_t i = 0; i < clocks_.size(); ++i) {
       if (!needs(clocks_[i])) continue;
       const std::string name = one_line(name_of_file(i));
-      if (!joined[i]) {
-        const bool is_reference = std::ranges::any_of(joined, [&](const auto& one) { return one && one->to == i; });
-        if (is_reference) continue;
-        files_[i].clock = "its times stand for themselves: no certain Unix time, and no steps or collectives in common";
-      } else {
-        files_[i].clock = "times joined " + describe(*joined[i], one_line(name_of_file(joined[i]->to)));
-        if (joined[i]->shift_ns != 0) {
-          HOTLAP_TRY_ASSIGN(Imported again, import_file_as(files_[i].path, i + 1, joined[i]));
-          clocks_[i] = std::move(again.clock);
-        }
+      if (!joined[i]) continue;  // the others are brought to it
+      files_[i].clock = "times joined " + describe(*joined[i], one_line(name_of_file(joined[i]->to)));
+      if (joined[i]->shift_ns != 0) {
+        HOTLAP_TRY_ASSIGN(Imported again, import_file_as(files_[i].path, i + 1, joined[i]));
+        clocks_[i] = std::move(again.clock);
       }
       if (!request_.is_quiet) streams_.err << format("hotlap: {}: {}\n", name, files_[i].clock);
     }

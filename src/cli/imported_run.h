@@ -24,8 +24,9 @@ struct ImportedFile {
 
 struct ImportRequest {
   std::vector<std::filesystem::path> paths;
-  std::string name;    // of the run; empty: made from the first file
-  std::string format;  // empty: recognised
+  std::string name;            // of the run; empty: made from the first file
+  std::string format;          // empty: recognised
+  std::string keep_arguments;  // of traces' events, as KeptArguments::of() takes them
   bool is_strict = false;
   bool is_quiet = false;
   std::uint64_t expansion_max = 0;  // 0: the default

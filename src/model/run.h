@@ -59,6 +59,9 @@ struct RunInfo {
 // Inside a .hotlap file: what belongs to one recorder on one node.
 // Attribute of a recording that was imported from what our own hook saw of some steps: they are recorded elsewhere too.
 inline constexpr std::string_view kProfileWindowAttribute = "profile.window";
+// Attribute of a recording that was imported with others: the import brought their times to one clock.
+inline constexpr std::string_view kClockAxisAttribute = "clock.axis";
+inline constexpr std::string_view kAxisOfTheImport = "of the import";
 
 struct RecordingInfo {
   std::string id;  // ULID
@@ -70,6 +73,11 @@ struct RecordingInfo {
   std::map<std::string, std::string> attributes;  // host facts: cpu.model, cpu.count, memory.bytes, kernel …
   friend bool operator==(const RecordingInfo&, const RecordingInfo&) = default;
 };
+
+inline bool has_axis_of_import(const RecordingInfo& recording) {
+  const auto axis = recording.attributes.find(std::string(kClockAxisAttribute));
+  return axis != recording.attributes.end() && axis->second == kAxisOfTheImport;
+}
 
 inline bool is_profile_window(const RecordingInfo& recording) {
   return recording.attributes.contains(std::string(kProfileWindowAttribute));

@@ -35,8 +35,21 @@ Result<std::unique_ptr<QueriedRun>> QueriedRun::open(RunFolder folder, Findings 
     }
     run->recordings_.push_back(std::move(one));
   }
-  // Recordings of one run begin at the same second 0 where their clocks can be brought together.
+  // Recordings of one run begin at the same second 0 where their clocks can be brought together. An import that was
+  // ended did not come to it.
+  const bool is_whole = run->info().status != RunStatus::kKilled;
+  std::optional<std::int64_t> begin_ns;  // of files that were imported together
   for (QueriedRecording& one : run->recordings_) {
+    const Result<TimeRange> extent = one.reader->extent();
+    if (!is_whole || !has_axis_of_import(one.reader->info()) || !extent.ok() || extent->from_ns > extent->to_ns)
+      continue;
+    begin_ns = std::min(begin_ns.value_or(extent->from_ns), extent->from_ns);
+  }
+  for (QueriedRecording& one : run->recordings_) {
+    if (is_whole && begin_ns && has_axis_of_import(one.reader->info())) {
+      one.origin_ns = *begin_ns;
+      continue;
+    }
     const auto wall_ns = one.clock.wall_ns(one.origin_ns);
     if (!wall_ns || !begin_wall_ns) continue;
     const std::uint64_t later = static_cast<std::uint64_t>(*wall_ns) - static_cast<std::uint64_t>(*begin_wall_ns);

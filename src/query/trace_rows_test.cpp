@@ -38,13 +38,14 @@ class TraceRowsTest : public testing::Test {
   }
 
   void add(SpanKind kind, const std::string& name, std::int64_t start_us, std::int64_t us, std::int64_t value_a = -1,
-           std::int64_t value_b = -1, std::uint32_t thread = 1) {
+           std::int64_t value_b = -1, std::uint32_t thread = 1, const std::string& detail = {}) {
     Span span{.start_ns = start_us * kUs, .duration_ns = us < 0 ? -1 : us * kUs, .kind = kind, .thread = thread};
     span.process = kind == SpanKind::kKernel || kind == SpanKind::kTransfer ? kGpu : kHost;
     span.name = writer_->add_name(name);
     span.step = kind == SpanKind::kStep ? value_a : -1;
     span.value_a = kind == SpanKind::kStep ? -1 : value_a;
     span.value_b = value_b;
+    if (!detail.empty()) span.detail = writer_->add_name(detail);
     writer_->add_span(span);
   }
   std::vector<std::string> ask(const std::string& sql) {
@@ -115,6 +116,36 @@ TEST_F(TraceRowsTest, OfACollectiveWhatNothingHidesIsExposed) {
                           "device|ncclDevKernel_AllGather|0.04|0.04|NULL|9", "host|all_reduce|0.01|NULL|64|NULL"));
 }
 
+TEST_F(TraceRowsTest, OperatorsTellShapesStackAndWhatTheyCompute) {
+  const std::string detail =
+      R"({"Input Dims":[[2, 3], [3, 4]],"Input type":["float", "float"],"Call stack":"a.py(1): f","Ev Idx":7})";
+  add(SpanKind::kOperator, "aten::mm", 0, 10, 1, -1, 1, detail);
+  add(SpanKind::kOperator, "aten::relu", 20, 10, 2);
+  add(SpanKind::kKernel, "gemm", 30, 10, 5, 1, 7, R"({"grid":[8, 1, 1]})");
+  EXPECT_THAT(ask("SELECT shapes, types, stack, gflop, json_extract(arguments, '$.\"Ev Idx\"') FROM operator ORDER BY "
+                  "start_ns"),
+              ElementsAre("[[2, 3], [3, 4]]|[\"float\",\"float\"]|a.py(1): f|4.8e-08|7", "NULL|NULL|NULL|NULL|NULL"));
+  EXPECT_THAT(ask("SELECT arguments FROM kernel"), ElementsAre(R"({"grid":[8, 1, 1]})"));
+}
+
+// Of a kernel's own arguments, else of those of the operator that launched it.
+TEST_F(TraceRowsTest, CollectivesTellTheirGroupAndSequence) {
+  const auto detail = [](int sequence) {
+    return format(R"({{"Collective name":"allreduce","In msg nelems":1000,"Out msg nelems":1000,"Group size":8,)"
+                  R"("dtype":"BFloat16","Process Group Name":"0","Process Group Description":"default_pg",)"
+                  R"("Process Group Ranks":"[0, 1]","Seq":{}}})",
+                  sequence);
+  };
+  add(SpanKind::kOperator, "record_param_comms", 0, 20, 1, -1, 1, detail(40));
+  add(SpanKind::kRuntime, "cudaLaunchKernel", 5, 5, 900, 1);
+  add(SpanKind::kKernel, "ncclDevKernel_AllReduce", 30, 10, 900, 1, 9);
+  add(SpanKind::kKernel, "ncclDevKernel_AllReduce", 50, 10, 901, -1, 9, detail(41));
+  EXPECT_THAT(ask("SELECT collective, process_group, group_description, group_size, group_ranks, sequence, dtype, "
+                  "in_elements, out_elements, bytes FROM collective ORDER BY start_ns"),
+              ElementsAre("allreduce|0|default_pg|8|[0, 1]|40|BFloat16|1000|1000|2000",
+                          "allreduce|0|default_pg|8|[0, 1]|41|BFloat16|1000|1000|2000"));
+}
+
 // What WHERE says of time changes no answer: who launched a kernel may lie before it.
 TEST_F(TraceRowsTest, ARangeOfTimeLosesNoLauncher) {
   add(SpanKind::kOperator, "aten::addmm", 20, 60, 2);
@@ -133,6 +164,24 @@ TEST_F(TraceRowsTest, StepsThatATraceDoesNotMarkAreInferred) {
   EXPECT_THAT(ask("SELECT step, ms, data_wait_ms, inferred FROM step WHERE step < 2"),
               ElementsAre("0|1|0.3|1", "1|1|0.3|1"));
   EXPECT_THAT(ask("SELECT step FROM operator WHERE name = 'aten::linear' AND step < 2"), ElementsAre("0", "1"));
+}
+
+// Files of one import lie on one clock: its second 0 is that of all of them.
+TEST_F(TraceRowsTest, FilesOfOneImportHaveOneSecondZero) {
+  writer_->put_attribute(kClockAxisAttribute, kAxisOfTheImport);
+  add(SpanKind::kOperator, "first", 5'000'000, 10);
+  auto later = RecordingWriter::create(folder_->path() / "b.hotlap",
+                                       {.id = "01J00000000000000000000002", .node = "n1", .interval_ns = kNsPerS}, {});
+  ASSERT_TRUE(later.ok()) << later.error().message;
+  (*later)->put_attribute("source.format", "chrome_trace");
+  (*later)->put_attribute(kClockAxisAttribute, kAxisOfTheImport);
+  (*later)->put_process({.slot = kHost, .pid = 8, .role = ProcessRole::kMain});
+  Span span{.start_ns = 7'000'000 * kUs, .duration_ns = kUs, .kind = SpanKind::kOperator, .process = kHost};
+  span.name = (*later)->add_name("second");
+  (*later)->add_span(span);
+  ASSERT_TRUE((*later)->close().ok());
+  EXPECT_THAT(ask("SELECT recording, name, start_s FROM operator ORDER BY recording"),
+              ElementsAre("1|first|0", "2|second|2"));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #pragma once
 // Several files of one machine that were imported into one run, seen as one recording: what stands in a log, in a CSV
-// of the GPUs and in copies of /proc belongs together. Times of files without Unix time, and of those whose zone was
-// not told, are shifted so that they lie where the others do. The recordings outlive it; confined to one thread.
+// of the GPUs and in copies of /proc belongs together. Their times are on one clock since the import. The recordings
+// outlive it; confined to one thread.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -13,9 +13,6 @@
 #include "store/recording_reader.h"
 
 namespace hotlap {
-
-// The attribute in which an import keeps a file's clock: "unix" or "relative", then its uncertainty in seconds.
-inline constexpr std::string_view kImportClockAttribute = "import.clock";
 
 class JoinedReader final : public RecordingReader {
  public:
@@ -50,8 +47,7 @@ class JoinedReader final : public RecordingReader {
  private:
   struct Part {
     RecordingReader* reader;
-    std::uint32_t number;       // of the recording, from 0
-    std::int64_t shift_ns = 0;  // joined time = its own time + shift
+    std::uint32_t number;  // of the recording, from 0
     std::size_t first_series = 0;
   };
   // The series of `wanted` that are of one part, by its own handles.

@@ -24,6 +24,10 @@ constexpr std::array kFlags{
              .help = "read the files as this, whatever they look like; see hotlap import --formats"},
     FlagSpec{.name = "--formats", .help = "list the formats"},
     FlagSpec{.name = "--strict", .help = "refuse a file at its first repair or drop"},
+    FlagSpec{.name = "--keep-args",
+             .type = FlagType::kText,
+             .placeholder = "NAMES",
+             .help = "of traces: arguments of events to keep as well, with commas between them; all; none"},
     FlagSpec{.name = "--max-expansion",
              .type = FlagType::kInteger,
              .placeholder = "N",
@@ -52,6 +56,7 @@ Result<int> run(const Args& args, Streams& streams) {
   ImportRequest request{.paths = {given.begin(), given.end()},
                         .name = args.text("--name").value_or(""),
                         .format = args.text("--format").value_or(""),
+                        .keep_arguments = args.text("--keep-args").value_or(""),
                         .is_strict = args.has("--strict"),
                         .is_quiet = args.has("--quiet"),
                         .expansion_max = static_cast<std::uint64_t>(args.integer("--max-expansion").value_or(0))};

@@ -9,6 +9,7 @@ constexpr std::array kOwn{
     ColumnDesc{"type", ColumnType::kText, "that it computes in, by its name: 'fp32', 'bf16' …; NULL: not known"},
     ColumnDesc{"matrix_units", ColumnType::kInteger,
                "of matrix products, convolutions, attention: 1: runs on tensor or matrix cores; NULL: not known"},
+    ColumnDesc{"arguments", ColumnType::kText, "that were kept (hotlap import --keep-args), a JSON object; NULL: none"},
 };
 constexpr auto kColumns = device_columns(kOwn);
 
@@ -23,6 +24,7 @@ class Rows final : public DeviceRows {
     Values own{std::string(to_string(traits.sort)), text_or_null(std::string(to_string(traits.type)))};
     own.push_back(traits.on_matrix_units ? ListedRows::Value(std::int64_t{*traits.on_matrix_units})
                                          : ListedRows::Value());
+    own.push_back(text_or_null(span.detail == 0 ? std::string() : recording().reader->name(span.detail)));
     add(span, with_device(span, std::move(own)), place_of_work(span));
   }
 };

@@ -1,6 +1,9 @@
 // Operators of the framework, as its profiler saw them on the host.
+#include <optional>
 #include <unordered_map>
 
+#include "analysis/operator_detail.h"
+#include "base/json_writer.h"
 #include "query/trace_rows.h"
 
 namespace hotlap {
@@ -15,9 +18,16 @@ constexpr std::array kOwn{
     ColumnDesc{"operator_id", ColumnType::kInteger, "ties it to its kernels and copies; NULL: the trace has none"},
     ColumnDesc{"sequence", ColumnType::kInteger, "autograd's number: equal in a forward operator and its backward one"},
     ColumnDesc{"thread", ColumnType::kInteger, ""},
+    ColumnDesc{"shapes", ColumnType::kText, "of its inputs, '[[64, 3], [3]]'; NULL here and below: the trace has none"},
+    ColumnDesc{"types", ColumnType::kText, "of its inputs, a JSON list"},
+    ColumnDesc{"stack", ColumnType::kText, "Python's, as the profiler has it"},
+    ColumnDesc{"gflop", ColumnType::kReal,
+               "billions of floating-point operations, computed from the shapes; NULL: of this operator not known"},
+    ColumnDesc{"arguments", ColumnType::kText, "all that were kept (hotlap import --keep-args), a JSON object"},
 };
 constexpr auto kColumns = trace_columns(kOwn);
 
+constexpr std::size_t kDetailsMax = 20'000;       // kept at once
 constexpr std::size_t kOperatorsMax = 2'000'000;  // whose device time is added up, in memory
 
 class Rows final : public TraceRows {
@@ -40,6 +50,7 @@ class Rows final : public TraceRows {
   // Kernels run after the operator that launched them has ended: their time is added up before.
   Result<void> begin() override {
     threads_.clear();
+    details_.clear();
     device_.clear();
     has_device_ = is_full_ = false;
     LaunchLinks links;
@@ -115,9 +126,45 @@ class Rows final : public TraceRows {
     own.push_back(known_or_null(span.value_a));
     own.push_back(known_or_null(span.value_b));
     own.emplace_back(std::int64_t{span.thread});
+    const Detail& detail = detail_of(span);
+    own.push_back(text_or_null(detail.shapes));
+    own.push_back(text_or_null(detail.types));
+    own.push_back(text_or_null(detail.stack));
+    own.push_back(detail.gflop ? ListedRows::Value(*detail.gflop) : ListedRows::Value());
+    own.push_back(text_or_null(detail.arguments));
     add(span, std::move(own), {span.process, span.start_ns});
   }
 
+  // Of one name and its arguments: few, and met again and again.
+  struct Detail {
+    std::string shapes;
+    std::string types;
+    std::string stack;
+    std::optional<double> gflop;
+    std::string arguments;
+  };
+
+  const Detail& detail_of(const Span& span) {
+    static const Detail kNone{};
+    if (span.detail == 0) return kNone;
+    const auto key = std::pair(span.name, span.detail);
+    if (const auto found = details_.find(key); found != details_.end()) return found->second;
+    if (details_.size() >= kDetailsMax) details_.clear();
+    const std::string text = recording().reader->name(span.detail);
+    const OperatorDetail parsed = parse_operator_detail(text);
+    Detail detail{.shapes = parsed.shapes_text, .types = {}, .stack = parsed.stack, .gflop = {}, .arguments = text};
+    if (!parsed.types.empty()) {
+      JsonWriter types;
+      types.begin_array();
+      for (const std::string& type : parsed.types) types.value(std::string_view(type));
+      types.end_array();
+      detail.types = types.take();
+    }
+    if (const auto flops = flops_of(recording().reader->name(span.name), parsed)) detail.gflop = *flops / 1e9;
+    return details_.emplace(key, std::move(detail)).first->second;
+  }
+
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Detail> details_;  // by name and arguments
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Open>> threads_;
   std::unordered_map<std::int64_t, Device> device_;  // by operator's id
   bool has_device_ = false;
