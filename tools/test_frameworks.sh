@@ -54,10 +54,10 @@ tests() {
 failed=0
 venv=$(realpath -m "${HOTLAP_FRAMEWORKS_VENV:-$kept}")
 KERAS_BACKEND=torch prepare "$venv" "${HOTLAP_FRAMEWORKS_VENV:-}" \
-  "torch, pytest, lightning, transformers, accelerate, keras, jax, nbclient, ipykernel" \
-  torch numpy pytest lightning transformers accelerate keras jax nbclient ipykernel || exit $?
+  "torch, pytest, lightning, transformers, accelerate, keras, jax, nbclient, ipykernel, nvtx" \
+  torch numpy pytest lightning transformers accelerate keras jax nbclient ipykernel nvtx || exit $?
 versions "$venv" torch lightning transformers accelerate keras jax
-tests "$venv" tests/frameworks tests/hook tests/observe/test_operators.py "$@" || failed=$?
+tests "$venv" tests/frameworks tests/hook tests/observe/test_operators.py tests/observe/test_nvtx.py "$@" || failed=$?
 
 if [ -n "${HOTLAP_FRAMEWORKS_VENV:-}" ] && [ -z "${HOTLAP_TENSORFLOW_VENV:-}" ]; then
   say "TensorFlow is left out: HOTLAP_TENSORFLOW_VENV is not set"

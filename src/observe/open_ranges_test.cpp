@@ -117,23 +117,40 @@ TEST(NameTable, NamesBeyondTheBoundAreRefusedAndCounted) {
 
 TEST(SpanBudget, KeepsAllOfFewAndTheLongOfMany) {
   constexpr std::int64_t kMs = 1'000'000;
+  constexpr std::int64_t kMuchRoom = 1'000'000;
   SpanBudget budget{};
   std::int64_t now_ns = 5'000 * kMs;
   for (int i = 0; i < 1'000; ++i, now_ns += kMs) {
-    budget.advance(now_ns);
+    budget.advance(now_ns, kMuchRoom);
     ASSERT_TRUE(budget.keeps(0)) << i;
   }
   std::int64_t short_kept = 0;
   std::int64_t long_kept = 0;
   constexpr int kLong = 20'000 / 10;
   for (int ms = 0; ms < 20'000; ++ms, now_ns += kMs) {
-    budget.advance(now_ns);
+    budget.advance(now_ns, kMuchRoom);
     for (int i = 0; i < 100; ++i) short_kept += budget.keeps(5'000) ? 1 : 0;
     if (ms % 10 == 0) long_kept += budget.keeps(8 * kMs) ? 1 : 0;
   }
   EXPECT_EQ(long_kept, kLong);
   EXPECT_LE(short_kept, SpanBudget::kBurst + 20 * SpanBudget::kSpansPerS);
   EXPECT_GT(short_kept, SpanBudget::kBurst / 2);
+}
+
+TEST(SpanBudget, TheShortMakeRoomWhereTheReaderIsSlow) {
+  constexpr std::int64_t kMs = 1'000'000;
+  SpanBudget budget{};
+  std::int64_t room = 8'000;
+  std::int64_t kept = 0;
+  std::int64_t long_kept = 0;
+  for (int ms = 1; ms <= 10'000; ++ms) {  // nobody reads for ten seconds
+    budget.advance(ms * kMs, room - kept);
+    for (int i = 0; i < 2; ++i) kept += budget.keeps(5'000) ? 1 : 0;
+    if (ms % 100 == 0) long_kept += budget.keeps(50 * kMs) ? 1 : 0;
+  }
+  EXPECT_EQ(long_kept, 100);
+  EXPECT_LT(kept, room);
+  EXPECT_GT(kept, room / 2);
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ class RingFile {
 
   // A frame gathers: begin_frame() asks for room, append() fills it, end_frame() publishes it.
   bool begin_frame();
+  std::uint64_t free_bytes() const { return ring_free_bytes(*page_, kDataBytes); }
   bool has_room(std::size_t bytes) const { return used_ + bytes <= limit_; }
   // The record, then `first` and `second`, then zeros to the next multiple of 8. has_room() holds for all of it.
   void append(const void* record, std::size_t bytes, std::string_view first = {}, std::string_view second = {});

@@ -194,7 +194,8 @@ bool Sender::drain_locked(std::int64_t now_ns) {
   }
   const std::uint32_t buffers = load_word(buffers_used_);
   for (std::uint32_t i = 0; i < buffers; ++i) heads_[i] = load_word(buffers_[i].head);
-  budget_.advance(now_ns);
+  // Spans leave half of the room to names, figures and long spans.
+  budget_.advance(now_ns, static_cast<std::int64_t>(ring_.free_bytes() / 2 / sizeof(SpanRecord)));
   // The names that these spans have are there by now; they go first.
   if (!say_names(names_.count()) || !say_infos(now_ns)) return false;
   for (std::uint32_t i = 0; i < buffers; ++i) {

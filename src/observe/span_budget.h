@@ -11,8 +11,9 @@ class SpanBudget {
   static constexpr std::int64_t kSpansPerS = 2'000;
   static constexpr std::int64_t kBurst = 10'000;
 
-  // Time goes on. The limit on length moves at most each 20 ms, by a factor of two.
-  void advance(std::int64_t now_ns) {
+  // Time goes on; there is room for so many spans until the reader comes, who may be slow. The limit on length moves at
+  // most each 20 ms, by a factor of two.
+  void advance(std::int64_t now_ns, std::int64_t room) {
     constexpr std::int64_t kNsPerSpan = 1'000'000'000 / kSpansPerS;
     constexpr std::int64_t kStepNs = 20'000'000;
     constexpr std::int64_t kShortestNs = 1'000;
@@ -21,12 +22,13 @@ class SpanBudget {
       left_ = left_when_moved_ = kBurst;
     }
     const std::int64_t earned = std::clamp<std::int64_t>((now_ns - last_ns_) / kNsPerSpan, 0, kBurst);
-    left_ = std::min(kBurst, left_ + earned);
+    left_ = std::min({kBurst, left_ + earned, room});
     last_ns_ += earned == kBurst ? now_ns - last_ns_ : earned * kNsPerSpan;
     if (now_ns - limit_moved_ns_ < kStepNs) return;
     limit_moved_ns_ = now_ns;
-    const bool still_falls = left_ <= left_when_moved_;
+    const bool still_falls = left_ < left_when_moved_ || has_refused_;
     left_when_moved_ = left_;
+    has_refused_ = false;
     if (left_ < kBurst / 4) {
       if (still_falls) shortest_ns_ = std::min(std::max(2 * shortest_ns_, kShortestNs), kLongestNs);
     } else if (left_ > kBurst * 3 / 4) {
@@ -38,7 +40,11 @@ class SpanBudget {
   bool keeps(std::int64_t duration_ns) {
     constexpr std::int64_t kLongNs = 1'000'000;
     const std::int64_t least = duration_ns >= kLongNs ? -kBurst / 4 : 0;
-    if (left_ <= least || (duration_ns >= 0 && duration_ns < shortest_ns_)) return false;
+    if (duration_ns >= 0 && duration_ns < shortest_ns_) return false;
+    if (left_ <= least) {
+      has_refused_ = true;
+      return false;
+    }
     --left_;
     return true;
   }
@@ -51,6 +57,7 @@ class SpanBudget {
   std::int64_t left_;
   std::int64_t left_when_moved_;
   std::int64_t shortest_ns_;  // what is shorter is left out
+  bool has_refused_;          // since the limit moved: what was long enough
 };
 
 }  // namespace hotlap

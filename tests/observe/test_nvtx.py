@@ -1,6 +1,7 @@
 """`hotlap run --observe nvtx`: what a program says by NVTX is in the recording, and the program does not notice."""
 import os
 import pathlib
+import sys
 
 import pytest
 from observed import Place
@@ -15,6 +16,29 @@ def place(tmp_path):
 
 def names(place):
     return sorted(name for (name,) in place.rows("SELECT name FROM span WHERE kind = 'user'"))
+
+
+def test_nvidias_own_package_for_python(place):
+    """Real NVTX 3, where the tests' Python has it (make test-frameworks)."""
+    python = os.environ.get("HOTLAP_TEST_PYTHON", sys.executable)
+    if place.plain(python, "-c", "import nvtx").returncode != 0:
+        pytest.skip("no nvtx for this Python")
+    script = """
+import nvtx, time
+@nvtx.annotate("work", domain="mine", category="kind")
+def work():
+    time.sleep(0.002)
+for _ in range(3):
+    work()
+with nvtx.annotate("plain"):
+    nvtx.mark("here")
+nvtx.end_range(nvtx.start_range("started"))
+"""
+    done = place.run(python, "-c", script)
+    assert done.returncode == 0, done.stderr
+    spans = place.rows("SELECT name, duration_ms FROM span WHERE kind = 'user' ORDER BY start_ns")
+    assert [name for name, _ in spans] == ["mine:work"] * 3 + ["plain", "here", "started"], spans
+    assert all(duration >= 2 for name, duration in spans if name == "mine:work")
 
 
 def test_every_kind_of_range_is_recorded(place):
