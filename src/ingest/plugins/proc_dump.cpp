@@ -1,5 +1,5 @@
-// Copies of files below /proc, taken again and again into a text: "## t=<seconds>" stands before each. The collectors
-// read them as they read this machine's, so that they give the same metrics.
+// Copies of files below /proc and of a control group, taken again and again into a text: "## t=<seconds>" stands before
+// each. The collectors read them as they read this machine's, so that they give the same metrics.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -36,21 +36,55 @@ constexpr std::array kSources{
     Source{"load", {"/proc/loadavg"}},
     Source{"pressure", {"/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory", "/proc/pressure/irq"}},
     Source{"nfs", {"/proc/self/mountstats"}},
+    Source{"cgroup",
+           {"/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat",
+            "/sys/fs/cgroup/io.stat"}},
 };
-constexpr std::array<std::string_view, 12> kPaths{
-    "/proc/stat",         "/proc/meminfo",         "/proc/diskstats",
-    "/proc/net/dev",      "/proc/loadavg",         "/proc/vmstat",
-    "/proc/pressure/cpu", "/proc/pressure/io",     "/proc/pressure/memory",
-    "/proc/pressure/irq", "/proc/self/mountstats", "/proc/uptime"};
+constexpr std::string_view kGroupFolder = "/sys/fs/cgroup/";  // of version 2
+constexpr std::array<std::string_view, 23> kPaths{"/proc/stat",
+                                                  "/proc/meminfo",
+                                                  "/proc/diskstats",
+                                                  "/proc/net/dev",
+                                                  "/proc/loadavg",
+                                                  "/proc/vmstat",
+                                                  "/proc/pressure/cpu",
+                                                  "/proc/pressure/io",
+                                                  "/proc/pressure/memory",
+                                                  "/proc/pressure/irq",
+                                                  "/proc/self/mountstats",
+                                                  "/proc/uptime",
+                                                  "/sys/fs/cgroup/cpu.stat",
+                                                  "/sys/fs/cgroup/memory.stat",
+                                                  "/sys/fs/cgroup/io.stat",
+                                                  "/sys/fs/cgroup/cpu.max",
+                                                  "/sys/fs/cgroup/memory.current",
+                                                  "/sys/fs/cgroup/memory.max",
+                                                  "/sys/fs/cgroup/memory.events",
+                                                  "/sys/fs/cgroup/cpu.pressure",
+                                                  "/sys/fs/cgroup/io.pressure",
+                                                  "/sys/fs/cgroup/memory.pressure",
+                                                  "/sys/fs/cgroup/cpuset.cpus.effective"};
+constexpr std::string_view kCpuStat = kPaths[12];
+constexpr std::string_view kMemoryStat = kPaths[13];
+constexpr std::string_view kIoStat = kPaths[14];
+constexpr std::string_view kCpuMax = kPaths[15];
 constexpr std::string_view kPressure = "/proc/pressure/?";  // which of them is not told
 
-// The one of kPaths that `text` names: "/proc/net/dev", "proc/net/dev", "net/dev", "net_dev.txt".
+// The one of kPaths that `text` names: "/proc/net/dev", "proc/net/dev", "net/dev", "net_dev.txt"; of a control group
+// whatever its folder: "/sys/fs/cgroup/kubepods/cpu.stat", "cpu.stat".
 std::string_view path_named(std::string_view text) {
   std::string name(trim(text));
   if (name.ends_with(".txt")) name.resize(name.size() - 4);
   if (name.starts_with("/")) name.erase(0, 1);
   if (name.starts_with("proc/") || name.starts_with("proc_")) name.erase(0, 5);
+  const std::string_view file = std::string_view(name).substr(name.rfind('/') + 1);
+  const bool may_be_of_group =
+      file.size() == name.size() || name.starts_with(kGroupFolder.substr(1)) || name.starts_with("cgroup/");
   for (const std::string_view path : kPaths) {
+    if (path.starts_with(kGroupFolder)) {
+      if (may_be_of_group && file == path.substr(kGroupFolder.size())) return path;
+      continue;
+    }
     std::string known(path.substr(sizeof("/proc/") - 1));
     if (name == known) return path;
     std::ranges::replace(known, '/', '_');
@@ -63,7 +97,8 @@ std::string_view path_named(std::string_view text) {
 std::optional<std::string_view> read_marker(std::string_view line) {
   std::string_view text = trim(line);
   const bool is_marked = text.starts_with('#') || text.starts_with("==>") || text.starts_with("---");
-  if (!is_marked && !(text.starts_with("/proc/") && text.ends_with(':'))) return std::nullopt;
+  const bool is_path = text.starts_with("/proc/") || text.starts_with(kGroupFolder);
+  if (!is_marked && !(is_path && text.ends_with(':'))) return std::nullopt;
   const std::size_t begin = text.find_first_not_of("#=>- ");
   if (begin == std::string_view::npos) return std::nullopt;
   text = text.substr(begin);
@@ -97,6 +132,7 @@ std::string_view path_of_line(std::string_view line) {
   if (begins({"intr", "ctxt", "btime", "processes", "procs_running", "procs_blocked", "softirq"})) return kPaths[0];
   if (begins({"some", "full"}) && trim(rest).starts_with("avg10=")) return kPressure;
   if (first == "Inter-|" || (first == "face" && rest.find("|bytes") != std::string_view::npos)) return kPaths[3];
+  if (first.find(':') != std::string_view::npos && trim(rest).starts_with("rbytes=")) return kIoStat;
   if (const std::size_t colon = line.find(':'); colon != std::string_view::npos) {
     if (leading_numbers(line.substr(colon + 1)) >= 12) return kPaths[3];
     const std::string_view value = trim(line.substr(colon + 1));
@@ -122,6 +158,11 @@ std::string_view path_of_line(std::string_view line) {
       next_word(loads).find('/') != std::string_view::npos) {
     return kPaths[4];
   }
+  if (begins({"usage_usec", "user_usec", "system_usec", "nr_periods", "nr_throttled", "throttled_usec"}))
+    return kCpuStat;
+  if (begins({"anon", "file", "inactive_file", "kernel_stack", "shmem"}) && leading_numbers(rest) == 1)
+    return kMemoryStat;
+  if (first == "max" && leading_numbers(rest) == 1) return kCpuMax;
   const bool is_key = !first.empty() && first.front() >= 'a' && first.front() <= 'z';
   if (is_key && leading_numbers(rest) == 1 &&
       first.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos) {
@@ -164,6 +205,9 @@ class DumpSink final : public SampleSink {
 class ProcDumpImporter final : public StreamImporter {
  public:
   explicit ProcDumpImporter(ImportSink& out) : out_(out) {
+    // Where a control group's files are looked for.
+    (void)host_.write("/proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+    (void)host_.write("/proc/self/status", "Name:\tjob\n");
     for (const Source& source : kSources) {
       for (const CollectorSpec* spec : all_collectors()) {
         if (spec->name == source.collector) readers_.push_back(std::make_unique<Reader>(source, *spec, out));
@@ -212,6 +256,8 @@ class ProcDumpImporter final : public StreamImporter {
     if (const auto marker = read_marker(line.text)) {
       path_ = *marker;
       is_path_told_ = true;
+      // One group only: what comes again in a dump is of another.
+      if (path_.starts_with(kGroupFolder) && files_.contains(path_)) path_ = {};
       if (path_.empty()) drop(line.offset);
       return;
     }
@@ -234,7 +280,7 @@ class ProcDumpImporter final : public StreamImporter {
   void take_content(const TextLine& line) {
     std::string_view text = line.text;
     // grep and tail write the name before each line: "/proc/pressure/cpu:some avg10=…".
-    if (text.starts_with("/proc/")) {
+    if (text.starts_with("/proc/") || text.starts_with(kGroupFolder)) {
       const std::size_t colon = text.find(':');
       const std::string_view path =
           colon == std::string_view::npos ? std::string_view{} : path_named(text.substr(0, colon));
@@ -249,7 +295,7 @@ class ProcDumpImporter final : public StreamImporter {
     const std::string_view path = path_of_line(text);
     if (path.empty()) return drop(line.offset);
     // What follows of such a file looks like nothing by itself.
-    if (path == kPaths[10]) {
+    if (path == kPaths[10] || path == kMemoryStat) {
       path_ = path;
       is_path_told_ = true;
     }
@@ -297,6 +343,7 @@ class ProcDumpImporter final : public StreamImporter {
     is_in_dump_ = false;
     tell_pressure_apart();
     tell_time();
+    tell_cores();
     host_.set_time(t_ns_);
     for (const std::string_view path : kPaths) {
       const auto found = files_.find(path);
@@ -328,6 +375,20 @@ class ProcDumpImporter final : public StreamImporter {
     if (jump.sleep_ns != 0) {
       out_.event({.t_ns = t_ns_, .kind = EventKind::kSuspend, .value = jump.sleep_ns, .text = {}});
     }
+  }
+
+  // Where a group's quota is told beside the machine's cores, both count.
+  void tell_cores() {
+    const auto found = files_.find(kPaths[0]);
+    if (found == files_.end()) return;
+    std::string numbers;
+    std::string_view rest = found->second;
+    for (std::string_view line; next_line(rest, line);) {
+      const std::string_view name = next_word(line);
+      if (!name.starts_with("cpu") || !parse_u64(name.substr(3))) continue;
+      numbers += (numbers.empty() ? "" : ",") + std::string(name.substr(3));
+    }
+    if (!numbers.empty()) (void)host_.write("/sys/devices/system/cpu/online", numbers + "\n");
   }
 
   void read(Reader& reader) {
@@ -370,7 +431,8 @@ bool sniff(ByteView head_untrusted, std::string_view) {
     if (!path_named(read_dump_header(line)->rest).empty()) return true;
     while (next_line(rest, line)) {
       if (trim(line).empty()) continue;
-      return read_marker(line).has_value() || line.starts_with("/proc/") || !path_of_line(line).empty();
+      const bool is_named = line.starts_with("/proc/") || line.starts_with(kGroupFolder);
+      return read_marker(line).has_value() || is_named || !path_of_line(line).empty();
     }
   }
   return false;
@@ -382,7 +444,7 @@ std::unique_ptr<StreamImporter> open_stream(ImportSink& out) { return std::make_
 
 extern constinit const ImporterSpec importer_proc_dump{
     .name = "proc_dump",
-    .summary = "Copies of /proc files, \"## t=<seconds>\" before each.",
+    .summary = "Copies of /proc and cgroup files, \"## t=<seconds>\" before each.",
     .extensions = ".txt .log",
     .priority = 210,
     .sniff = sniff,
