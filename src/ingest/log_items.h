@@ -26,15 +26,6 @@ inline constexpr std::size_t kLogItemsMax = 256;  // of one line
 // At most kLogItemsMax. `line_untrusted` without its time stamp and colours.
 std::vector<LogItem> find_log_items(std::string_view line_untrusted);
 
-// What stands before the text of a line and says when and by whom it was printed.
-struct LogPrefix {
-  std::optional<std::int64_t> unix_ns;
-  bool has_zone = false;
-  std::int32_t rank = -1;  // -1: not said
-  std::size_t length = 0;  // characters of the prefix
-};
-LogPrefix read_log_prefix(std::string_view line_untrusted);
-
 // Without terminal escape sequences, and what backspaces took away.
 std::string without_escapes(std::string_view line_untrusted);
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/format.h"
+#include "ingest/log_prefix.h"
 
 namespace hotlap {
 namespace {
@@ -73,6 +74,23 @@ TEST(LogPrefix, TimesAndRanks) {
   EXPECT_EQ(rest("Epoch: [0][1/2]"), "Epoch: [0][1/2]");
   EXPECT_EQ(rest("50/100 [==]"), "50/100 [==]");
   EXPECT_EQ(rest("2024-04-05"), "2024-04-05");
+}
+
+TEST(LogPrefix, TimesWithoutAYear) {
+  const auto rest = [](std::string_view line) { return line.substr(read_log_prefix(line).length); };
+  constexpr std::int64_t kMoment = 1'680'675'439 * kNsPerS;  // 2023-04-05 06:17:19 UTC: the year stands for any
+  for (const std::string_view line : {"[04/05 06:17:19 d2.utils.events]: iter: 19", "04/05 06:17:19 iter: 19",
+                                      "04-05 06:17:19 iter: 19", "I0405 06:17:19 iter: 19"}) {
+    EXPECT_EQ(read_log_prefix(line).unix_ns, kMoment) << line;
+    EXPECT_FALSE(read_log_prefix(line).has_year) << line;
+    EXPECT_TRUE(rest(line).ends_with("iter: 19")) << line;
+  }
+  EXPECT_EQ(read_log_prefix("I0405 06:17:19.250000 77 x.cc:1] a").unix_ns, kMoment + 250 * kNsPerMs);
+  EXPECT_EQ(read_log_prefix("31/12 23:59:59 a").unix_ns, read_log_prefix("12/31 23:59:59 a").unix_ns);
+  EXPECT_EQ(read_log_prefix("02/29 00:00:00 a").unix_ns, read_log_prefix("03/01 00:00:00 a").unix_ns);
+  EXPECT_TRUE(read_log_prefix("2024-04-05 06:17:19 a").has_year);
+  for (const std::string_view line : {"10/20 [00:25<00:10] loss 1", "13/13 06:17:19 a", "10/20 06:17 loss 1", "I0405"})
+    EXPECT_EQ(read_log_prefix(line).unix_ns, std::nullopt) << line;
 }
 
 TEST(LogEscapes, ColoursAndBackspacesGo) {

@@ -68,6 +68,36 @@ constexpr std::array kNames{
     Name{"data", Figure::kDataTime},
     Name{"data time", Figure::kDataTime},
     Name{"data_time", Figure::kDataTime},
+    Name{"forward", Figure::kForwardTime},
+    Name{"forward time", Figure::kForwardTime},
+    Name{"forward_time", Figure::kForwardTime},
+    Name{"fwd", Figure::kForwardTime},
+    Name{"fwd_time", Figure::kForwardTime},
+    Name{"fwd_bwd", Figure::kForwardTime},
+    Name{"fwd+bwd", Figure::kForwardTime},
+    Name{"forward-backward", Figure::kForwardTime},
+    Name{"forward_backward", Figure::kForwardTime},
+    Name{"fwd-bwd", Figure::kForwardTime},
+    Name{"compute", Figure::kForwardTime},
+    Name{"compute_time", Figure::kForwardTime},
+    Name{"backward", Figure::kBackwardTime},
+    Name{"backward time", Figure::kBackwardTime},
+    Name{"backward_time", Figure::kBackwardTime},
+    Name{"bwd", Figure::kBackwardTime},
+    Name{"bwd_time", Figure::kBackwardTime},
+    Name{"comm", Figure::kCommunicationTime},
+    Name{"comm time", Figure::kCommunicationTime},
+    Name{"comm_time", Figure::kCommunicationTime},
+    Name{"communication", Figure::kCommunicationTime},
+    Name{"allreduce", Figure::kCommunicationTime},
+    Name{"all-reduce", Figure::kCommunicationTime},
+    Name{"allreduce_time", Figure::kCommunicationTime},
+    Name{"nccl", Figure::kCommunicationTime},
+    Name{"optimizer", Figure::kOptimizerTime},
+    Name{"optimizer time", Figure::kOptimizerTime},
+    Name{"optimizer_time", Figure::kOptimizerTime},
+    Name{"optim", Figure::kOptimizerTime},
+    Name{"opt_time", Figure::kOptimizerTime},
     Name{"img/s", Figure::kSampleRate},
     Name{"imgs/s", Figure::kSampleRate},
     Name{"images/s", Figure::kSampleRate},
@@ -141,10 +171,31 @@ double seconds_of(std::string_view unit) {
   return 1;
 }
 
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
 bool starts_with_word(std::string_view text, std::span<const std::string_view> words) {
-  std::string begin(text.substr(0, 16));
-  for (char& c : begin) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::string begin = lower(text.substr(0, 16));
   return std::ranges::any_of(words, [&](std::string_view word) { return begin.starts_with(word); });
+}
+
+// The words before the first figure say whose it is, behind a level and a logger's name: "INFO - eval - val_loss 2.1".
+bool says_evaluation(std::string_view text) {
+  static constexpr std::array<std::string_view, 7> kWords{"test",    "val",   "eval",      "sanity",
+                                                          "predict", "infer", "epoch(val)"};
+  constexpr std::size_t kHeadMax = 96;
+  std::string_view head = text.substr(0, kHeadMax);
+  head = head.substr(0, head.find_first_of("0123456789="));
+  if (starts_with_word(text, kWords)) return true;
+  for (const std::string_view between : {" - ", ": ", "] ", "| ", "INFO "}) {
+    for (std::size_t at = head.find(between); at != std::string_view::npos; at = head.find(between, at + 1)) {
+      if (starts_with_word(head.substr(at + between.size()), kWords)) return true;
+    }
+  }
+  return false;
 }
 
 class LineReader {
@@ -153,14 +204,15 @@ class LineReader {
 
   // Nothing: the line says nothing of training.
   std::optional<LogLine> read() {
-    static constexpr std::array<std::string_view, 7> kEvaluation{"test",    "val",   "eval",      "sanity",
-                                                                 "predict", "infer", "epoch(val)"};
     static constexpr std::array<std::string_view, 6> kTraining{"epoch", "train", "iter", "step", "progress", "batch"};
     bar_ = text_.find("%|");
     is_drawn_ = text_.find("\xE2\x94\x81") != std::string_view::npos || text_.find("[==") != std::string_view::npos ||
                 text_.find("[>") != std::string_view::npos || text_.find("=>") != std::string_view::npos;
     line_.is_bar = bar_ != std::string_view::npos;
-    line_.is_evaluation = starts_with_word(text_, kEvaluation);
+    line_.is_drawn = is_drawn_;
+    // YOLO's bar over the validation set has the titles of its results for a title.
+    const bool is_of_results = line_.is_bar && text_.substr(0, bar_).find("mAP") != std::string_view::npos;
+    line_.is_evaluation = is_of_results || says_evaluation(text_);
     // A bar with another title is of something else: a download, a tokenizer.
     const bool has_title = line_.is_bar && !text_.empty() &&
                            ((text_[0] >= 'A' && text_[0] <= 'Z') || (text_[0] >= 'a' && text_[0] <= 'z'));
@@ -196,6 +248,10 @@ class LineReader {
       case Figure::kUnused: return;
       case Figure::kStepTime:
       case Figure::kDataTime:
+      case Figure::kForwardTime:
+      case Figure::kBackwardTime:
+      case Figure::kCommunicationTime:
+      case Figure::kOptimizerTime:
       case Figure::kEvalTime: {
         const double factor = seconds_of(item.unit);
         return line_.set(figure, item.value * factor, scaled(item.average, factor));
@@ -228,7 +284,7 @@ class LineReader {
     const bool has_result = has(Figure::kLoss) || has(Figure::kEvalLoss) || has(Figure::kStepTime) ||
                             has(Figure::kSampleRate) || has(Figure::kTokenRate) || has(Figure::kStepRate) ||
                             has(Figure::kEvalTime);
-    if (line_.is_evaluation) return has_result;
+    if (line_.is_evaluation) return has_result || line_.passed_s;
     if (has(Figure::kStep)) {
       return has_result || has(Figure::kLearningRate) || has(Figure::kEpoch) || line_.is_bar || is_drawn_;
     }

@@ -22,6 +22,10 @@ enum class Figure : std::uint8_t {
   kGradientNorm,
   kStepTime,
   kDataTime,
+  kForwardTime,
+  kBackwardTime,
+  kCommunicationTime,
+  kOptimizerTime,
   kSampleRate,
   kTokenRate,
   kStepRate,
@@ -45,6 +49,7 @@ struct LogLine {
   std::optional<double> passed_s;  // of a progress bar
   bool is_evaluation = false;
   bool is_bar = false;
+  bool is_drawn = false;  // a bar in another form: Keras
   double bar_epoch = -1;  // that stands before the bar
   std::vector<std::pair<std::string, double>> others;
 

@@ -148,7 +148,7 @@ bool LogMessages::take(std::string_view line_untrusted, std::int32_t rank) {
   const std::string_view line = clean;
   take_size(line);
   return take_out_of_memory(line, rank) || take_watchdog(line, rank) || take_stall(line) || take_listing(line) ||
-         take_transport(line) || take_checkpoint(line, rank);
+         take_transport(line) || take_checkpoint(line, rank) || take_evaluation(line, rank);
 }
 
 // "size 4", "world_size=8", "nranks 16".
@@ -314,6 +314,23 @@ bool LogMessages::take_checkpoint(std::string_view line, std::int32_t rank) {
   }
   add(kSavedNote, rank, has(small, "saving") ? "begin=1" : "end=1");
   return true;
+}
+
+// "***** Running Evaluation *****", "running validation on 5000 examples", "Start inference on 5000 batches".
+bool LogMessages::take_evaluation(std::string_view line, std::int32_t rank) {
+  const std::string small = lower(line.substr(0, 512));
+  constexpr std::array<std::string_view, 5> kBegins{"running ", "start ", "starting ", "begin ", "beginning "};
+  constexpr std::array<std::string_view, 6> kWhat{"eval",       "validation", "inference",
+                                                  "prediction", "the eval",   "the valid"};
+  for (const std::string_view begin : kBegins) {
+    for (std::size_t at = small.find(begin); at != std::string::npos; at = small.find(begin, at + 1)) {
+      const std::string_view behind = std::string_view(small).substr(at + begin.size());
+      if (!std::ranges::any_of(kWhat, [&](std::string_view what) { return behind.starts_with(what); })) continue;
+      add(kEvaluationNote, rank, "begin=1");
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace hotlap

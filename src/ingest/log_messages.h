@@ -32,6 +32,7 @@ class LogMessages {
   bool take_listing(std::string_view line);
   bool take_transport(std::string_view line);
   bool take_checkpoint(std::string_view line, std::int32_t rank);
+  bool take_evaluation(std::string_view line, std::int32_t rank);
   void take_size(std::string_view line);
   void add(std::string_view what, std::int64_t rank, std::string_view words);
 

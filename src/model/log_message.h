@@ -17,6 +17,8 @@ inline constexpr std::string_view kTimeoutNote = "collective_timeout";
 inline constexpr std::string_view kTransportNote = "transport";
 // A checkpoint was begun or written.
 inline constexpr std::string_view kSavedNote = "checkpoint_saved";
+// The evaluation of the model was begun.
+inline constexpr std::string_view kEvaluationNote = "evaluation_begun";
 
 inline bool is_note_of(const Event& event, std::string_view what) {
   return event.kind == EventKind::kNote && event.text.starts_with(what) &&
