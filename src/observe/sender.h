@@ -21,7 +21,7 @@
 namespace hotlap {
 
 inline constexpr std::size_t kObserverThreadsMax = 256;
-inline constexpr std::size_t kThreadSpans = 512;
+inline constexpr std::size_t kThreadSpans = 1024;
 
 struct ObservedSpan {
   std::int64_t start_ns;

@@ -177,8 +177,6 @@ TEST_F(SenderTest, AFullRingDropsAndCountsAndGoesOnOnceItIsRead) {
   RingReader ring = open_ring();
   Received received;
   ASSERT_TRUE(ring.poll(received).ok());
-  const std::uint64_t dropped = ring.live().records_dropped;
-  EXPECT_GT(dropped, 0U);
   EXPECT_LT(received.span_count, kSent);
   EXPECT_GT(received.span_count, 1'000U);
 
@@ -190,7 +188,7 @@ TEST_F(SenderTest, AFullRingDropsAndCountsAndGoesOnOnceItIsRead) {
   sender.finish();
   ASSERT_TRUE(ring.poll(received).ok());
   EXPECT_TRUE(received.has_ended);
-  EXPECT_GE(ring.live().records_dropped, dropped);
+  EXPECT_GT(ring.live().records_dropped, 0U);
   EXPECT_EQ(received.span_count + ring.live().records_dropped + ring.live().spans_left_out, kSent + 3);
   EXPECT_EQ(ring.counters().frames_damaged, 0U);
 }
