@@ -134,21 +134,41 @@ run_sanitizer() {
 }
 
 fuzz_smoke() {
-  local seconds=${1:-60} target name
+  local seconds=${1:-60} target name importer
   need clang++-16 || return 1
   cmake --preset fuzz >/dev/null && cmake --build --preset fuzz --target fuzzers || return 1
   for target in build/fuzz/fuzz/*_fuzz; do
     [ -x "$target" ] || continue
     name=$(basename "$target" _fuzz)
-    mkdir -p "build/fuzz/found/$name"
-    "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
-      -artifact_prefix="build/fuzz/found/$name-" "build/fuzz/found/$name" "fuzz/corpus/$name" \
-      >"build/fuzz/found/$name.log" 2>&1 ||
-      { tail -40 "build/fuzz/found/$name.log"; echo "$name: reproduce with $target build/fuzz/found/$name-*"; return 1; }
-    awk -v name="$name" -v s="$seconds" '/number_of_executed_units/ {units = $2} /new_units_added/ {new = $2}
-      END {print name ": " s " s, " units " inputs, " new " that reached something new, no failure"}' \
-      "build/fuzz/found/$name.log"
+    if [ "$name" = importer ]; then
+      for importer in src/ingest/plugins/*.cpp; do
+        importer=$(basename "$importer" .cpp)
+        fuzz_one "$target" "$seconds" "importer-$importer" "$importer" || return 1
+      done
+    else
+      fuzz_one "$target" "$seconds" "$name" || return 1
+    fi
   done
+}
+
+# fuzz_one PROGRAM SECONDS NAME [IMPORTER]
+fuzz_one() {
+  local target=$1 seconds=$2 name=$3 importer=${4:-} folder seeds=()
+  if [ -n "$importer" ]; then
+    for folder in "tests/cases/ingest/$importer" "fuzz/corpus/importer/$importer"; do
+      [ ! -d "$folder" ] || seeds+=("$folder")
+    done
+  else
+    seeds=("fuzz/corpus/$name")
+  fi
+  mkdir -p "build/fuzz/found/$name"
+  HOTLAP_FUZZ_IMPORTER=$importer "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
+    -print_final_stats=1 -artifact_prefix="build/fuzz/found/$name-" "build/fuzz/found/$name" "${seeds[@]}" \
+    >"build/fuzz/found/$name.log" 2>&1 ||
+    { tail -40 "build/fuzz/found/$name.log"; echo "$name: reproduce with $target build/fuzz/found/$name-*"; return 1; }
+  awk -v name="$name" -v s="$seconds" '/number_of_executed_units/ {units = $2} /new_units_added/ {new = $2}
+    END {print name ": " s " s, " units " inputs, " new " that reached something new, no failure"}' \
+    "build/fuzz/found/$name.log"
 }
 
 thread_safety() {
