@@ -230,6 +230,8 @@ Result<const ImporterSpec*> recognise(const fs::path& path) {
 Result<ImportOutcome> import_file(const fs::path& path, ImportSink& out, const ImportOptions& options) {
   const std::string shown = path.string();
   const auto in_file = [&](Error error) {
+    // What is in a file is no mistake of whoever names it.
+    if (error.code == ErrorCode::kInvalidInput) error.code = ErrorCode::kUnsupported;
     return error.message.starts_with(shown) ? std::move(error) : std::move(error).with_context(shown);
   };
   WatchedSink sink(out, options.is_strict, options.keep_arguments);

@@ -8,9 +8,12 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "ingest/json_scan.h"
+#include "ingest/table_columns.h"
 
 namespace hotlap {
 namespace {
+
+constexpr std::size_t kTitlesShownMax = 60;
 
 struct Look {
   std::initializer_list<std::string_view> has;  // every one of them
@@ -121,6 +124,53 @@ std::string json_looks(std::string_view head_untrusted) {
   return keys.empty() ? "it is an empty JSON object" : format("it is a JSON object with {}", keys);
 }
 
+namespace {
+
+// "[1209600.123456] python3 invoked oom-killer: …", also with "<6>" or a date in front.
+bool is_kernel_log(std::string_view line) {
+  const std::size_t bracket = line.find('[');
+  const std::size_t end = line.find(']', bracket == std::string_view::npos ? 0 : bracket);
+  if (bracket == std::string_view::npos || end == std::string_view::npos) return false;
+  const std::string_view time = trim(line.substr(bracket + 1, end - bracket - 1));
+  const bool has_point = time.size() > 7 && time[time.size() - 7] == '.';
+  const bool is_first =
+      bracket == 0 || line.starts_with('<') || line.substr(0, bracket).find("kernel:") != std::string_view::npos;
+  return is_first && has_point && parse_f64(time);
+}
+
+// "main (train.py:210);forward (model.py:12) 42": stacks of a sampler with how often each was seen.
+bool is_folded_stack(std::string_view line) {
+  const std::size_t blank = line.rfind(' ');
+  return line.find(';') != std::string_view::npos && blank != std::string_view::npos && line.find(';') < blank &&
+         parse_u64(line.substr(blank + 1)).has_value();
+}
+
+// Words, and below them as many fields of which one is a number.
+bool is_table(std::string_view titles, std::string_view row) {
+  for (const char separator : {'\t', ';', ','}) {
+    const auto words = split(titles, separator);
+    const auto fields = split(row, separator);
+    if (words.size() < 2 || fields.size() != words.size()) continue;
+    const auto is_number = [](std::string_view field) { return parse_f64(trim(field)).has_value(); };
+    return std::ranges::none_of(words, is_number) && std::ranges::any_of(fields, is_number);
+  }
+  return false;
+}
+
+std::string text_looks(std::string_view head) {
+  const std::string_view first = trim(head.substr(0, head.find('\n')));
+  const std::size_t second_at = std::min(head.find('\n'), head.size() - 1) + 1;
+  const std::string_view rest = head.substr(std::min(second_at, head.size()));
+  const std::string_view second = trim(rest.substr(0, rest.find('\n')));
+  if (is_table(first, second)) {
+    return format("it is a table, but too few of its titles are known ({}); these would do: {}",
+                  strip_control(first.substr(0, kTitlesShownMax)), kTableTitlesHelp);
+  }
+  return "it is text of no known format; hotlap import --formats lists those that are read, --format names one";
+}
+
+}  // namespace
+
 std::string file_looks(std::string_view head_untrusted) {
   if (head_untrusted.empty()) return "it is empty";
   for (const auto& [magic, words] : kMagics) {
@@ -139,12 +189,18 @@ std::string file_looks(std::string_view head_untrusted) {
     return "it looks like the error of an object store in place of a download";
   }
   if (begin.starts_with("<?xml")) return "it looks like XML";
+  const std::string_view first = head.substr(0, head.find('\n'));
+  if (is_folded_stack(trim(first))) {
+    return "it looks like folded stacks of a profiler (py-spy, perf): they have no times of steps; record with hotlap "
+           "run, or a trace of torch.profiler";
+  }
+  if (is_kernel_log(first)) return "it looks like a kernel log (dmesg) without a word of memory that ran out or a GPU";
   if (begin.starts_with('<')) return "it looks like a piece of HTML or XML";
   if (begin.starts_with("version https://git-lfs"))
     return "it is a Git LFS pointer: fetch the file with `git lfs pull`";
   if (head.starts_with('{') || head.starts_with('[')) return json_looks(head);
   if (head_untrusted.find('\0') != std::string_view::npos) return "it is binary";
-  return "it is text of no known format";
+  return text_looks(head);
 }
 
 }  // namespace hotlap

@@ -281,7 +281,9 @@ bool LogMessages::take_transport(std::string_view line) {
                ? std::string_view{}
                : line.substr(end + 1).substr(0, line.substr(end + 1).find_first_of(":/ <"));
   };
-  if (has(line, "via NET/Socket") || has(line, "Using network Socket")) {
+  if (has(line, "via NET/Socket")) {
+    text = "nccl=socket used=1 channel=1";
+  } else if (has(line, "Using network Socket")) {
     text = "nccl=socket used=1";
   } else if (has(line, "via NET/IB") || has(line, "Using network IB")) {
     text = "nccl=ib used=1";

@@ -66,6 +66,12 @@ TEST(LogMessages, TransportIsToldOnce) {
       "-1 transport nccl=socket used=1\n");
 }
 
+TEST(LogMessages, AChannelOverANetworkIsMoreThanItsName) {
+  EXPECT_EQ(of({"h:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM",
+                "h:1:2 [0] NCCL INFO Channel 00/0 : 1[1] -> 2[0] [send] via NET/Socket/0"}),
+            "-1 transport nccl=p2p used=1\n-1 transport nccl=socket used=1 channel=1\n");
+}
+
 TEST(LogMessages, OtherLinesAreNone) {
   LogMessages messages;
   EXPECT_FALSE(messages.take("step 5 loss 2.1", -1));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include "base/text.h"
 
@@ -63,6 +65,13 @@ constexpr std::array kNames{
     Name{"batch_time", TableRole::kDuration},
     Name{"time_per_step", TableRole::kDuration},
     Name{"dt", TableRole::kDuration},
+    Name{"iter_duration", TableRole::kDuration},
+    Name{"iteration_duration", TableRole::kDuration},
+    Name{"time_per_iter", TableRole::kDuration},
+    Name{"time_per_iteration", TableRole::kDuration},
+    Name{"time_per_batch", TableRole::kDuration},
+    Name{"train_step_time", TableRole::kDuration},
+    Name{"step_latency", TableRole::kDuration},
     Name{"data_wait", TableRole::kDataWait},
     Name{"data_time", TableRole::kDataWait},
     Name{"data", TableRole::kDataWait},
@@ -148,6 +157,16 @@ constexpr std::array kLevels{
     Level{"allocated", "allocator.allocated.bytes", "By", "allocator"},
     Level{"memory_allocated", "allocator.allocated.bytes", "By", "allocator"},
     Level{"torch_allocated", "allocator.allocated.bytes", "By", "allocator"},
+    Level{"mem_allocated", "allocator.allocated.bytes", "By", "allocator"},
+    Level{"gpu_mem_allocated", "allocator.allocated.bytes", "By", "allocator"},
+    Level{"gpu_memory_allocated", "allocator.allocated.bytes", "By", "allocator"},
+    Level{"cuda_mem_allocated", "allocator.allocated.bytes", "By", "allocator"},
+    Level{"cuda_memory_allocated", "allocator.allocated.bytes", "By", "allocator"},
+    Level{"mem_reserved", "allocator.reserved.bytes", "By", "allocator"},
+    Level{"gpu_mem_reserved", "allocator.reserved.bytes", "By", "allocator"},
+    Level{"gpu_memory_reserved", "allocator.reserved.bytes", "By", "allocator"},
+    Level{"cuda_mem_reserved", "allocator.reserved.bytes", "By", "allocator"},
+    Level{"cuda_memory_reserved", "allocator.reserved.bytes", "By", "allocator"},
     Level{"reserved", "allocator.reserved.bytes", "By", "allocator"},
     Level{"memory_reserved", "allocator.reserved.bytes", "By", "allocator"},
     Level{"torch_reserved", "allocator.reserved.bytes", "By", "allocator"},
@@ -240,12 +259,29 @@ std::string plain_title(std::string_view title) {
   return out;
 }
 
+// What a name means with a unit of time behind it: "step_ms" is no number of a step, "epoch_s" no epoch.
+std::optional<TableRole> role_with_time(TableRole role) {
+  switch (role) {
+    case TableRole::kStep: return TableRole::kDuration;
+    case TableRole::kRank:
+    case TableRole::kNode:
+    case TableRole::kGpu:
+    case TableRole::kDevice:
+    case TableRole::kSamples:
+    case TableRole::kTokens:
+    case TableRole::kEpoch: return std::nullopt;
+    default: return role;
+  }
+}
+
 bool apply(std::string_view base, const Unit* unit, TableColumn& column) {
   const double factor = unit == nullptr ? 1 : unit->factor;
   if (const auto* const known = std::ranges::find(kNames, base, &Name::name); known != kNames.end()) {
     // Times without a unit are seconds; "data_mb" is no time.
     if (unit != nullptr && !unit->is_time && known->role != TableRole::kShape) return false;
-    column.role = known->role;
+    const auto role = unit != nullptr && unit->is_time ? role_with_time(known->role) : std::optional(known->role);
+    if (!role) return false;
+    column.role = *role;
     column.factor = factor;
     return true;
   }
@@ -261,18 +297,51 @@ bool apply(std::string_view base, const Unit* unit, TableColumn& column) {
   return true;
 }
 
+bool apply_with_unit(std::string_view name, TableColumn& column) {
+  if (apply(name, nullptr, column)) return true;
+  for (const Unit& unit : kUnits) {
+    if (name.size() <= unit.suffix.size() + 1 || !name.ends_with(unit.suffix)) continue;
+    const std::size_t end = name.size() - unit.suffix.size() - 1;
+    if (name[end] == '_' && apply(name.substr(0, end), &unit, column)) return true;
+  }
+  return false;
+}
+
+// "ms_per_step", "sec_per_iteration".
+bool apply_time_per_step(std::string_view name, TableColumn& column) {
+  const std::size_t per = name.find("_per_");
+  if (per == std::string_view::npos) return false;
+  const std::string_view of = name.substr(per + 5);
+  if (of != "step" && of != "iter" && of != "iteration" && of != "batch" && of != "it") return false;
+  const auto* const unit = std::ranges::find(kUnits, name.substr(0, per), &Unit::suffix);
+  return unit != kUnits.end() && unit->is_time && apply("step", unit, column);
+}
+
+// "gpu0_util", "gpu_3_mem_used_mb": a column a GPU.
+bool apply_of_one_gpu(std::string_view name, TableColumn& column) {
+  if (!name.starts_with("gpu")) return false;
+  std::string_view rest = name.substr(3);
+  if (rest.starts_with('_')) rest.remove_prefix(1);
+  const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+  if (digits == 0 || digits > 4 || digits == rest.size() || rest[digits] != '_') return false;
+  const std::string general = "gpu" + std::string(rest.substr(digits));
+  const bool is_known = apply_with_unit(general, column) || apply_with_unit(rest.substr(digits + 1), column);
+  if (!is_known || (column.instance != "gpu" && column.instance != "allocator")) {
+    column = TableColumn{.name = std::move(column.name)};
+    return false;
+  }
+  column.device = "gpu" + std::string(rest.substr(0, digits));
+  return true;
+}
+
 }  // namespace
 
 TableColumn read_table_title(std::string_view title_untrusted) {
   TableColumn column;
   column.name = plain_title(title_untrusted);
-  if (apply(column.name, nullptr, column)) return column;
-  for (const Unit& unit : kUnits) {
-    const std::string_view name = column.name;
-    if (name.size() <= unit.suffix.size() + 1 || !name.ends_with(unit.suffix)) continue;
-    const std::size_t end = name.size() - unit.suffix.size() - 1;
-    if (name[end] == '_' && apply(name.substr(0, end), &unit, column)) return column;
-  }
+  const std::string name = column.name;
+  if (apply_with_unit(name, column) || apply_time_per_step(name, column)) return column;
+  apply_of_one_gpu(name, column);
   return column;
 }
 

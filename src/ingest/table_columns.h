@@ -42,10 +42,15 @@ struct TableColumn {
   double factor = 1;          // to seconds, bytes, percent
   MetricDesc metric;          // of kGauge and kRate
   std::string_view instance;  // of a gauge or rate: "gpu", "process", "network", "disk"; empty: the machine
+  std::string device;         // that the title itself names: "gpu0" of "gpu0_util"
   std::string name;           // the title, in lower case
 };
 
 // `title_untrusted` as it stands. Never fails: a title that means nothing is a number of its own name.
 TableColumn read_table_title(std::string_view title_untrusted);
+
+// Titles that a table of one's own may have, for whoever has others.
+constexpr std::string_view kTableTitlesHelp =
+    "step,step_time_ms,data_wait_ms,rank or time,gpu,gpu_util_percent,gpu_mem_used_mb,rss_gb";
 
 }  // namespace hotlap

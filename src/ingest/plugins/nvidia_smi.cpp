@@ -56,10 +56,13 @@ struct Column {
   bool is_learnt = false;
 };
 
+constexpr std::size_t kReasons = kEventDisplayClocks - kEventIdle + 1;  // bits of NVML's mask, in its order
+
 struct Gpu {
   std::string label;
-  std::vector<SeriesHandle> series;  // by column
-  std::vector<bool> is_told;         // facts, by column
+  std::array<SeriesHandle, kReasons> reasons;  // those that only the mask tells
+  std::vector<SeriesHandle> series;            // by column
+  std::vector<bool> is_told;                   // facts, by column
 };
 
 constexpr NvidiaField kProcessMemoryField{"used_gpu_memory", "used_memory", kProcessMemory, "MiB"};
@@ -173,6 +176,9 @@ class NvidiaSmiImporter final : public StreamImporter {
     if (!refusal_ && !has_titles_) refuse("there is no line of column titles");
     if (refusal_) return *refusal_;
     settle_places(true);
+    if (rows_ == 0 && lines_seen_ == 0) {
+      return Error{ErrorCode::kInvalidInput, "nvidia-smi CSV: titles only: there is no row below them"};
+    }
     if (!is_of_processes_ && !gpus_.empty()) out_.attribute("gpu.count", format("{}", gpus_.size()));
     return ImportStats{.bytes = lines_.bytes(), .events = rows_};
   }
@@ -208,6 +214,7 @@ class NvidiaSmiImporter final : public StreamImporter {
       if (++lines_before_ > kLinesBeforeTitleMax) refuse("there is no line of column titles");
       return;
     }
+    ++lines_seen_;
     take_row(line);
   }
 
@@ -225,6 +232,11 @@ class NvidiaSmiImporter final : public StreamImporter {
       if (has(kind)) key_ = column_of(kind);
     }
     is_of_processes_ = has(ColumnKind::kProcess);
+    for (std::size_t bit = 0; bit < kReasons; ++bit) {
+      has_reason_[bit] = std::ranges::any_of(columns_, [bit](const Column& column) {
+        return column.field != nullptr && column.field->metric == kEventIdle + static_cast<int>(bit);
+      });
+    }
     last_has_unit_ = false;
     places_ = Places{};
     places_.are_known = key_ < columns_.size() || has(ColumnKind::kGpuCount) || !has_time_;
@@ -451,6 +463,22 @@ class NvidiaSmiImporter final : public StreamImporter {
       series = gpu.series[i];
     }
     out_.sample(series, t_ns, value.value_or(Value::missing(MissingReason::kReadFailed)));
+    if (column.field->metric == kEventMask && value) give_reasons(gpu, t_ns, *value);
+  }
+
+  // What the mask says of each reason that has no column of its own.
+  void give_reasons(Gpu& gpu, std::int64_t t_ns, const Value& mask) {
+    const auto number = mask.number();
+    for (std::size_t bit = 0; bit < kReasons; ++bit) {
+      if (has_reason_[bit] || (!number && !gpu.reasons[bit].valid())) continue;
+      if (!gpu.reasons[bit].valid()) gpu.reasons[bit] = out_.series(kNvidiaMetrics[kEventIdle + bit], gpu.label);
+      if (!number) {
+        out_.sample(gpu.reasons[bit], t_ns, mask);
+        continue;
+      }
+      const auto bits = static_cast<std::uint64_t>(*number);
+      out_.sample(gpu.reasons[bit], t_ns, Value::of((bits >> bit) & std::uint64_t{1}));
+    }
   }
 
   SeriesHandle process_series(const Row& row, const Gpu& gpu, const MetricDesc& metric) {
@@ -517,7 +545,9 @@ class NvidiaSmiImporter final : public StreamImporter {
   std::int64_t tick_ = 0;
   std::vector<bool> in_tick_;
   std::uint64_t rows_ = 0;
+  std::uint64_t lines_seen_ = 0;  // below titles, whether they can be read or not
   std::size_t lines_before_ = 0;
+  std::array<bool, kReasons> has_reason_{};
   bool has_titles_ = false;
   bool has_time_ = false;
   bool is_of_processes_ = false;

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "ingest/importer.h"
 #include "ingest/lines.h"
+#include "ingest/log_items.h"
 
 namespace hotlap {
 namespace {
@@ -41,7 +42,8 @@ class NvidiaTopologyImporter final : public StreamImporter {
 
  private:
   void take(const TextLine& line) {
-    std::string_view rest = line.text;
+    const std::string plain = without_escapes(line.text);  // its titles are underlined
+    std::string_view rest = plain;
     if (line.is_too_long) return out_.count_loss("ingest.events_dropped", 1, line.offset);
     const auto row = gpu_of(next_word(rest));
     if (!row) return;
@@ -72,7 +74,7 @@ class NvidiaTopologyImporter final : public StreamImporter {
 
 // A line of titles "GPU0 GPU1 …", then a row "GPU0 X PIX …".
 bool sniff(ByteView head_untrusted, std::string_view) {
-  const std::string text = sniffed_text(head_untrusted);
+  const std::string text = without_escapes(sniffed_text(head_untrusted));
   std::string_view rest = text;
   std::string_view line;
   while (next_line(rest, line)) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 
 #include "base/format.h"
 #include "base/json_reader.h"
@@ -55,6 +56,7 @@ class RunMetaImporter final : public StreamImporter {
       return Error{ErrorCode::kInvalidInput, "meta.json: is no object; write {\"framework\": \"…\", \"labels\": {…}}"};
     }
     give(document->root(), {}, 0);
+    if (!currency_.empty() && !is_currency_told_) out_.attribute("price.currency", currency_);
     return ImportStats{.bytes = bytes_, .events = facts_};
   }
 
@@ -70,7 +72,47 @@ class RunMetaImporter final : public StreamImporter {
     const auto text = text_of(value);
     if (!text || facts_ == kFactsMax) return out_.count_loss("ingest.values_unreadable", 1, 0);
     ++facts_;
-    out_.attribute(fact_name(path), strip_control(std::string_view(*text).substr(0, kTextMax)));
+    const std::string name = fact_name(path);
+    is_currency_told_ |= name == "price.currency";
+    if (name == "price.per_hour") return give_price(*text);
+    out_.attribute(name, strip_control(std::string_view(*text).substr(0, kTextMax)));
+  }
+
+  // "$1.515", "1.515 USD", "0.90 EUR/h". What is no price is counted, and told with what it says.
+  void give_price(std::string_view text) {
+    std::string_view rest = trim(text);
+    std::string_view currency;
+    for (const auto& [sign, name] : {std::pair{"$", "USD"}, std::pair{"\u20AC", "EUR"}, std::pair{"\u00A3", "GBP"}}) {
+      const std::string_view mark = sign;
+      if (rest.starts_with(mark))
+        rest.remove_prefix(mark.size());
+      else if (rest.ends_with(mark))
+        rest.remove_suffix(mark.size());
+      else
+        continue;
+      currency = name;
+    }
+    for (const std::string_view end : {"per hour", "/hour", "/hr", "/h"}) {
+      if (rest.ends_with(end)) rest = trim(rest.substr(0, rest.size() - end.size()));
+    }
+    for (const std::string_view code : {"USD", "EUR", "GBP"}) {
+      if (rest.ends_with(code))
+        rest.remove_suffix(code.size());
+      else if (rest.starts_with(code))
+        rest.remove_prefix(code.size());
+      else
+        continue;
+      currency = code;
+    }
+    rest = trim(rest);
+    if (!parse_f64(rest)) {
+      out_.count_loss("ingest.values_unreadable", 1, 0);
+      out_.attribute("import.price",
+                     format("\"{}\" is no price: a number was expected", strip_control(text.substr(0, 64))));
+      return;
+    }
+    out_.attribute("price.per_hour", rest);
+    if (!currency.empty()) currency_ = currency;
   }
 
   static std::optional<std::string> text_of(const JsonValue& value) {
@@ -104,6 +146,8 @@ class RunMetaImporter final : public StreamImporter {
   std::string text_;
   std::uint64_t bytes_ = 0;
   std::uint64_t facts_ = 0;
+  std::string currency_;  // that stood beside the price
+  bool is_currency_told_ = false;
 };
 
 // By its name; it holds nothing else that would tell.

@@ -24,7 +24,8 @@ constexpr std::array<std::string_view, 15> kCounts{"gpus",      "gpu",     "n_gp
 struct Rate {
   std::string_view title;
   std::string_view unit;
-  bool is_time = false;  // less is better
+  bool is_time = false;           // less is better
+  bool is_of_whole_work = false;  // the time of an epoch: a run of twice the number should take half of it
 };
 constexpr std::array kRates{Rate{"images_per_s", "{image}/s"},
                             Rate{"images_per_sec", "{image}/s"},
@@ -73,12 +74,55 @@ struct Titles {
   std::string_view counted;        // what is counted
 };
 
+// "epoch_time_s", "Epoch time [min]", "sec/iter", "ms per step": the time of the same work, or of a step.
+const Rate* time_of(std::string_view title) {
+  static constexpr Rate kEpochS{"epoch_time_s", "s", true, true};
+  static constexpr Rate kEpochMin{"epoch_time_min", "min", true, true};
+  static constexpr Rate kStepS{"step_time_s", "s", true};
+  static constexpr Rate kStepMs{"step_time_ms", "ms", true};
+  std::string words;  // one '_' for whatever is no letter
+  for (const char c : title) {
+    const bool is_letter = c >= 'a' && c <= 'z';
+    if (is_letter) words += c;
+    if (!is_letter && !words.empty() && words.back() != '_') words += '_';
+  }
+  while (words.ends_with('_')) words.pop_back();
+  constexpr std::array kOfEpochs{std::string_view{"epoch_time"},    std::string_view{"time_per_epoch"},
+                                 std::string_view{"epoch"},         std::string_view{"total_time"},
+                                 std::string_view{"training_time"}, std::string_view{"wall_time"}};
+  constexpr std::array kOfSteps{std::string_view{"step_time"},      std::string_view{"iter_time"},
+                                std::string_view{"iteration_time"}, std::string_view{"time_per_step"},
+                                std::string_view{"time_per_iter"},  std::string_view{"time_per_iteration"},
+                                std::string_view{"batch_time"},     std::string_view{"iter"},
+                                std::string_view{"iteration"},      std::string_view{"batch"}};
+  constexpr std::array kSeconds{std::string_view{"s"}, std::string_view{"sec"}, std::string_view{"secs"},
+                                std::string_view{"seconds"}};
+  const auto is_seconds = [&](std::string_view unit) { return std::ranges::find(kSeconds, unit) != kSeconds.end(); };
+  const std::size_t last = words.rfind('_');
+  const std::string_view unit =
+      last == std::string::npos ? std::string_view{} : std::string_view(words).substr(last + 1);
+  const std::string_view name = std::string_view(words).substr(0, last);
+  const bool is_epoch = std::ranges::find(kOfEpochs, name) != kOfEpochs.end();
+  const bool is_step = std::ranges::find(kOfSteps, name) != kOfSteps.end();
+  if (is_epoch && is_seconds(unit)) return &kEpochS;
+  if (is_epoch && (unit == "min" || unit == "minutes")) return &kEpochMin;
+  if (is_step && is_seconds(unit)) return &kStepS;
+  if (is_step && unit == "ms") return &kStepMs;
+  // "sec/iter", "s_per_step", "seconds per epoch".
+  std::string_view of = unit;
+  std::string_view per = name;
+  if (per.ends_with("_per")) per.remove_suffix(4);
+  if (of == "epoch" && is_seconds(per)) return &kEpochS;
+  if (of != "step" && of != "iter" && of != "iteration" && of != "batch" && of != "it") return nullptr;
+  return is_seconds(per) ? &kStepS : per == "ms" ? &kStepMs : nullptr;
+}
+
 // "images_per_s", "synthetic_images_per_s".
 const Rate* rate_of(std::string_view title) {
   const auto* const known = std::ranges::find_if(kRates, [&](const Rate& rate) {
     return title == rate.title || (title.ends_with(rate.title) && title[title.size() - rate.title.size() - 1] == '_');
   });
-  return known == kRates.end() ? nullptr : known;
+  return known == kRates.end() ? time_of(title) : known;
 }
 
 // Nothing: the line is not the first of such a table.
@@ -102,6 +146,18 @@ std::optional<Titles> read_titles(std::string_view line) {
   }
   if (titles.counted.empty() || !has_rate) return std::nullopt;
   return titles;
+}
+
+// "epoch time (s)" as "epoch_time_s".
+std::string plain_name(std::string_view title) {
+  std::string out;
+  for (const char c : title) {
+    const bool is_word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (is_word) out += c;
+    if (!is_word && !out.empty() && out.back() != '_') out += '_';
+  }
+  while (out.ends_with('_')) out.pop_back();
+  return out;
 }
 
 class ScalingTableImporter final : public StreamImporter {
@@ -167,8 +223,7 @@ class ScalingTableImporter final : public StreamImporter {
       if (row.rates[column] && (base == nullptr || row.count < base->count)) base = &row;
     }
     if (base == nullptr) return;
-    std::string name = "scaling." + titles_->names[column];
-    std::ranges::replace(name, '/', '_');
+    const std::string name = "scaling." + plain_name(titles_->names[column]);
     const MetricDesc metric{.name = name, .unit = rate.unit, .help = "As the table says."};
     const MetricDesc efficiency{.name = "scaling.efficiency.percent",
                                 .unit = "%",
@@ -179,8 +234,11 @@ class ScalingTableImporter final : public StreamImporter {
       const std::string instance = format("{} {}", row.count, titles_->counted);
       const std::int64_t t_ns = static_cast<std::int64_t>(i) * kNsPerS;
       out_.sample(out_.series(metric, instance), t_ns, Value::of(*row.rates[column]));
-      const double gain = rate.is_time ? *base->rates[column] / *row.rates[column]
-                                       : *row.rates[column] / *base->rates[column] / (row.count / base->count);
+      const double ratio = *base->rates[column] / *row.rates[column];
+      const double times = row.count / base->count;
+      const double gain = !rate.is_time           ? *row.rates[column] / *base->rates[column] / times
+                          : rate.is_of_whole_work ? ratio / times
+                                                  : ratio;
       // Of several figures only the first one makes the efficiency; they need not agree.
       if (is_efficiency_given_ && efficiency_column_ != column) continue;
       is_efficiency_given_ = true;

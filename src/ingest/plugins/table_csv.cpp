@@ -2,6 +2,7 @@
 // moment ("time,gpu,gpu_util,mem_used_mb"). Titles are known by their names and units (ingest/table_columns.h); what is
 // not known is a series of its own name.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -27,6 +28,15 @@ constexpr std::size_t kProcessesMax = 65'536;
 constexpr double kUnixTimeMinS = 1e9;
 constexpr double kSecondsMax = 9e9;
 constexpr std::int64_t kSmallestJumpNs = kNsPerS / 2;
+constexpr std::size_t kRowsLookedAt = 256;  // to learn whether a column of times is a clock
+constexpr std::size_t kPairsMin = 4;
+constexpr std::array kParts{std::pair{TableRole::kDataWait, SpanKind::kDataWait},
+                            std::pair{TableRole::kForward, SpanKind::kForward},
+                            std::pair{TableRole::kBackward, SpanKind::kBackward},
+                            std::pair{TableRole::kCommunication, SpanKind::kCollective},
+                            std::pair{TableRole::kOptimizer, SpanKind::kOptimizer},
+                            std::pair{TableRole::kGarbage, SpanKind::kGarbage},
+                            std::pair{TableRole::kCheckpoint, SpanKind::kCheckpoint}};
 
 struct Titles {
   std::vector<TableColumn> columns;
@@ -37,6 +47,10 @@ struct Titles {
     return static_cast<std::size_t>(found - columns.begin());
   }
   bool has(TableRole role) const { return of(role) < columns.size(); }
+  // Two parts of a step or more: together they are what is known of it.
+  bool has_parts() const {
+    return std::ranges::count_if(kParts, [&](const auto& part) { return has(part.first); }) >= 2;
+  }
 };
 
 // Fields of a line; quotes hold separators.
@@ -69,8 +83,8 @@ std::optional<Titles> read_titles(std::string_view line) {
   }
   const bool is_placed = titles.has(TableRole::kTime) || titles.has(TableRole::kStep) || titles.has(TableRole::kMono);
   const bool is_long = titles.has(TableRole::kMetric) && titles.has(TableRole::kValue);
-  const bool is_step =
-      titles.has(TableRole::kStep) && (titles.has(TableRole::kDuration) || titles.has(TableRole::kTime));
+  const bool is_step = titles.has(TableRole::kStep) &&
+                       (titles.has(TableRole::kDuration) || titles.has(TableRole::kTime) || titles.has_parts());
   const bool has_figure = titles.has(TableRole::kGauge) || titles.has(TableRole::kRate);
   return is_placed && (is_long || is_step || has_figure) ? std::optional(std::move(titles)) : std::nullopt;
 }
@@ -86,6 +100,11 @@ class TableCsvImporter final : public StreamImporter {
   Result<ImportStats> finish() override {
     lines_.finish([&](const TextLine& line) { take(line); });
     if (!titles_) return Error{ErrorCode::kInvalidInput, "a table without titles that are known"};
+    settle_clock();
+    if (rows_ == 0) {
+      return Error{ErrorCode::kInvalidInput, has_lines_ ? "a table whose rows cannot be read: other fields than titles"
+                                                        : "a table of titles only: there is no row below them"};
+    }
     return ImportStats{.bytes = lines_.bytes(), .events = rows_};
   }
 
@@ -93,6 +112,7 @@ class TableCsvImporter final : public StreamImporter {
   struct Row {
     std::vector<std::string> fields;
     const Titles* titles = nullptr;
+    std::int64_t offset = 0;
 
     std::string_view text(TableRole role) const {
       const std::size_t at = titles->of(role);
@@ -118,12 +138,57 @@ class TableCsvImporter final : public StreamImporter {
       if (titles_) return;
     }
     if (!titles_ || line.is_too_long) return out_.count_loss("ingest.events_dropped", 1, line.offset);
-    Row row{fields_of(text, titles_->separator), &*titles_};
-    if (row.fields.size() != titles_->columns.size() || !take_row(row)) {
-      out_.count_loss("ingest.events_dropped", 1, line.offset);
-      return;
-    }
+    has_lines_ = true;
+    Row row{fields_of(text, titles_->separator), &*titles_, line.offset};
+    if (is_settled_) return give(row);
+    pending_.push_back(std::move(row));
+    if (pending_.size() == kRowsLookedAt || !titles_->has(TableRole::kStep)) settle_clock();
+  }
+
+  void drop(const Row& row) { out_.count_loss("ingest.events_dropped", 1, row.offset); }
+  void give(const Row& row) {
+    if (row.fields.size() != titles_->columns.size() || !take_row(row)) return drop(row);
     ++rows_;
+  }
+
+  // A column "time_ms" beside the steps' numbers may be a clock or what each step took: a clock goes forward.
+  void settle_clock() {
+    if (std::exchange(is_settled_, true)) return;
+    if (titles_->has(TableRole::kStep)) {
+      for (std::size_t i = 0; i < titles_->columns.size(); ++i) {
+        TableColumn& column = titles_->columns[i];
+        if (column.role != TableRole::kTime || is_clock(i)) continue;
+        column.role = titles_->has(TableRole::kDuration) ? TableRole::kOther : TableRole::kDuration;
+        if (column.role == TableRole::kOther) continue;
+        out_.attribute("import.step_time",
+                       format("{} does not go forward: no clock, but what each step took", column.name));
+      }
+    }
+    if (!titles_->has(TableRole::kDuration) && !titles_->has(TableRole::kTime) && titles_->has_parts())
+      out_.attribute("import.step_time", "no title says what a step took: the sum of its parts");
+    std::vector<Row> rows;
+    rows.swap(pending_);
+    for (const Row& row : rows) give(row);
+  }
+
+  // Also where too little is known to say that it is none.
+  bool is_clock(std::size_t column) const {
+    std::map<std::string, double, std::less<>> before;  // by rank
+    std::size_t pairs = 0;
+    std::size_t back = 0;
+    std::size_t forward = 0;
+    for (const Row& row : pending_) {
+      const auto value = column < row.fields.size() ? parse_f64(trim(row.fields[column])) : std::nullopt;
+      if (!value) continue;
+      if (std::fabs(*value) * titles_->columns[column].factor >= kUnixTimeMinS) return true;
+      const auto [known, is_first] = before.try_emplace(std::string(row.text(TableRole::kRank)), *value);
+      if (is_first) continue;
+      ++pairs;
+      back += *value < known->second ? 1 : 0;
+      forward += *value > known->second ? 1 : 0;
+      known->second = *value;
+    }
+    return pairs < kPairsMin || (back * 5 <= pairs && forward > 0);
   }
 
   // Unix time or seconds, of the first clock that the row has.
@@ -217,6 +282,8 @@ class TableCsvImporter final : public StreamImporter {
     std::optional<std::int64_t> duration_ns;
     if (const auto duration = row.number(TableRole::kDuration); duration && *duration >= 0 && *duration < 1e8) {
       duration_ns = std::llround(*duration * 1e9);
+    } else if (!t_ns && !titles_->has(TableRole::kDuration)) {
+      duration_ns = sum_of_parts(row);
     } else if (t_ns && !is_first && *t_ns > process->end_ns && !titles_->has(TableRole::kDuration)) {
       duration_ns = *t_ns - process->end_ns;
     }
@@ -240,16 +307,17 @@ class TableCsvImporter final : public StreamImporter {
     return true;
   }
 
+  std::optional<std::int64_t> sum_of_parts(const Row& row) const {
+    double sum_s = 0;
+    for (const auto& [role, kind] : kParts) sum_s += std::max(row.number(role).value_or(0), 0.0);
+    return sum_s > 0 && sum_s < 1e8 ? std::optional(std::llround(sum_s * 1e9)) : std::nullopt;
+  }
+
   // In the order in which loops do them; where in the step they lie is not told.
   void give_parts(const Row& row, const Span& step) {
     std::int64_t at_ns = step.start_ns;
     const std::int64_t end_ns = step.start_ns + step.duration_ns;
-    for (const auto& [role, kind] :
-         {std::pair{TableRole::kDataWait, SpanKind::kDataWait}, std::pair{TableRole::kForward, SpanKind::kForward},
-          std::pair{TableRole::kBackward, SpanKind::kBackward},
-          std::pair{TableRole::kCommunication, SpanKind::kCollective},
-          std::pair{TableRole::kOptimizer, SpanKind::kOptimizer}, std::pair{TableRole::kGarbage, SpanKind::kGarbage},
-          std::pair{TableRole::kCheckpoint, SpanKind::kCheckpoint}}) {
+    for (const auto& [role, kind] : kParts) {
       const auto seconds = row.number(role);
       if (!seconds || *seconds < 0 || *seconds > 1e8) continue;
       const std::int64_t length_ns = std::min<std::int64_t>(std::llround(*seconds * 1e9), end_ns - at_ns);
@@ -286,13 +354,22 @@ class TableCsvImporter final : public StreamImporter {
   }
 
   std::string level_instance(const Row& row, const TableColumn& column) const {
-    const std::string told = instance_of(row);
+    const std::string node = strip_control(row.text(TableRole::kNode));
+    const std::string told = column.device.empty() ? instance_of(row)
+                             : node.empty()        ? column.device
+                                                   : node + "/" + column.device;
     if (column.instance == "gpu") return told.empty() ? std::string("gpu0") : told;
-    if (column.instance == "allocator") return told.empty() ? std::string("main/cuda:0") : "main/" + told;
+    if (column.instance == "allocator") return allocator_of(told);
     if (column.instance == "process") return told.empty() ? std::string("main") : told;
     if (column.instance == "network") return told.empty() ? std::string("eth0") : told;
     if (column.instance == "disk") return told.empty() ? std::string("disk") : told;
     return {};
+  }
+
+  static std::string allocator_of(const std::string& told) {
+    if (told.empty()) return "main/cuda:0";
+    const auto gpu = told.starts_with("gpu") ? parse_u64(std::string_view(told).substr(3)) : std::nullopt;
+    return gpu ? format("main/cuda:{}", *gpu) : "main/" + told;
   }
 
   // Amounts per second, added up over the time since the row before.
@@ -315,6 +392,9 @@ class TableCsvImporter final : public StreamImporter {
   std::int64_t last_mono_ns_ = 0;
   std::int64_t jumped_ns_ = 0;
   std::uint64_t rows_ = 0;
+  std::vector<Row> pending_;  // until it is known which column is a clock
+  bool is_settled_ = false;
+  bool has_lines_ = false;
   bool is_clock_told_ = false;
 };
 
