@@ -148,7 +148,7 @@ bool LogMessages::take(std::string_view line_untrusted, std::int32_t rank) {
   const std::string_view line = clean;
   take_size(line);
   return take_out_of_memory(line, rank) || take_watchdog(line, rank) || take_stall(line) || take_listing(line) ||
-         take_transport(line) || take_checkpoint(line, rank) || take_evaluation(line, rank);
+         take_transport(line) || take_checkpoint(line, rank) || take_evaluation(line, rank) || take_failure(line, rank);
 }
 
 // "size 4", "world_size=8", "nranks 16".
@@ -316,6 +316,64 @@ bool LogMessages::take_checkpoint(std::string_view line, std::int32_t rank) {
   }
   add(kSavedNote, rank, has(small, "saving") ? "begin=1" : "end=1");
   return true;
+}
+
+namespace {
+
+// "RuntimeError: …", "torch.cuda.OutOfMemoryError: …", also behind a rank or a level: what ends a traceback.
+bool ends_traceback(std::string_view line) {
+  constexpr std::array<std::string_view, 4> kBefore{": ", "] ", " - ", "ERROR "};
+  const auto is_of_name = [](char c) {
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.';
+  };
+  for (const std::string_view word : {"Error: ", "Exception: "}) {
+    const std::size_t at = line.find(word);
+    if (at == std::string_view::npos) continue;
+    std::size_t begin = at;
+    while (begin > 0 && is_of_name(line[begin - 1])) --begin;
+    const std::string_view before = line.substr(0, begin);
+    const bool is_begin =
+        begin == 0 || std::ranges::any_of(kBefore, [&](std::string_view end) { return before.ends_with(end); });
+    if (is_begin && begin < at) return true;
+  }
+  return false;
+}
+
+// The cause where the line says one, else "other"; empty: the line says of no failure.
+std::string_view failure_kind(std::string_view line) {
+  if (has(line, "bus error") && (has(line, "worker") || has(line, "shared memory"))) return "shared_memory";
+  if (has(line, "DataLoader worker") && has(line, "killed by signal: Bus error")) return "shared_memory";
+  if (has(line, "DataLoader worker") && has(line, "killed by signal: Killed")) return "worker_killed";
+  const bool is_gpu = has(line, "CUDA error:") || has(line, "uncorrectable ECC") || has(line, "HIP error:");
+  if (is_gpu && !has(line, "out of memory")) return "gpu";
+  const bool is_other = has(line, "DataLoader worker (pid") || has(line, "Segmentation fault") ||
+                        has(line, "(core dumped)") || has(line, "exitcode: -") || line == "Killed" ||
+                        line.starts_with("Traceback (most recent call last)") || ends_traceback(line);
+  return is_other ? "other" : "";
+}
+
+}  // namespace
+
+// The first line that says a cause counts; what comes behind it is often said by those who waited.
+bool LogMessages::take_failure(std::string_view line, std::int32_t rank) {
+  constexpr std::size_t kTextMax = 160;
+  const std::string_view kind = failure_kind(line);
+  if (kind.empty()) return false;
+  const bool is_told = failure_ && !failure_->text.ends_with("text=");
+  if (is_cause_known_ || (is_told && kind == "other")) return true;
+  is_cause_known_ = kind != "other";
+  const bool is_head = line.starts_with("Traceback");
+  failure_ = Event{.t_ns = 0,
+                   .kind = EventKind::kNote,
+                   .value = rank,
+                   .text = format("{} kind={} text={}", kFailureNote, kind,
+                                  is_head ? std::string() : std::string(trim(line).substr(0, kTextMax)))};
+  return true;
+}
+
+std::optional<Event> LogMessages::failure() {
+  is_cause_known_ = false;
+  return std::exchange(failure_, std::nullopt);
 }
 
 // "***** Running Evaluation *****", "running validation on 5000 examples", "Start inference on 5000 batches".

@@ -21,6 +21,9 @@ class LogMessages {
   bool take(std::string_view line_untrusted, std::int32_t rank);
   // Those since the last call.
   std::vector<Event> events();
+  // Of the last failure that was told since the last call, a note; nothing: none was.
+  std::optional<Event> failure();
+  bool has_failure() const { return failure_.has_value(); }
   // Number of ranks of the job, where a line said it.
   std::optional<std::int64_t> world_size() const { return world_size_; }
 
@@ -32,12 +35,15 @@ class LogMessages {
   bool take_listing(std::string_view line);
   bool take_transport(std::string_view line);
   bool take_checkpoint(std::string_view line, std::int32_t rank);
+  bool take_failure(std::string_view line, std::int32_t rank);
   bool take_evaluation(std::string_view line, std::int32_t rank);
   void take_size(std::string_view line);
   void add(std::string_view what, std::int64_t rank, std::string_view words);
 
   std::vector<Event> events_;
   std::optional<std::int64_t> world_size_;
+  std::optional<Event> failure_;
+  bool is_cause_known_ = false;  // of it
   Listing listing_ = Listing::kNone;
   int listing_lines_ = 0;
   std::map<std::string, std::uint64_t> transports_;  // told once each

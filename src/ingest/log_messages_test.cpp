@@ -81,6 +81,31 @@ TEST(LogMessages, OtherLinesAreNone) {
   EXPECT_EQ(all(messages), "2 checkpoint_saved begin=1\n");
 }
 
+TEST(LogMessages, FailureIsTheFirstLineThatSaysACause) {
+  const auto failure = [](std::initializer_list<std::string_view> lines) {
+    LogMessages messages;
+    for (const std::string_view line : lines) messages.take(line, -1);
+    const auto event = messages.failure();
+    EXPECT_FALSE(messages.failure());
+    return event ? event->text : std::string();
+  };
+  EXPECT_EQ(failure({"Traceback (most recent call last):", "  raise x", "ValueError: bad shape", "KeyError: 'a'"}),
+            "failure kind=other text=ValueError: bad shape");
+  EXPECT_EQ(failure({"Traceback (most recent call last):"}), "failure kind=other text=");
+  EXPECT_EQ(failure({"ERROR: Unexpected bus error encountered in worker. (shm)", "RuntimeError: worker exited"}),
+            "failure kind=shared_memory text=ERROR: Unexpected bus error encountered in worker. (shm)");
+  EXPECT_EQ(failure({"RuntimeError: x", "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed."}),
+            "failure kind=worker_killed text=RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed.");
+  EXPECT_EQ(failure({"RuntimeError: CUDA error: an illegal memory access was encountered"}),
+            "failure kind=gpu text=RuntimeError: CUDA error: an illegal memory access was encountered");
+  EXPECT_EQ(failure({"the RMSError was 0.5", "no Error here", "step 5 loss 2.1"}), "");
+}
+
+TEST(LogMessages, EvaluationsThatBegin) {
+  EXPECT_EQ(of({"***** Running Evaluation *****", "Start inference on 50 batches", "running on 8 GPUs"}),
+            "-1 evaluation_begun begin=1\n-1 evaluation_begun begin=1\n");
+}
+
 TEST(LogMessages, SizeOfTheJob) {
   LogMessages messages;
   messages.take("comm 0x1 rank 0 nranks 16 cudaDev 0", -1);

@@ -19,6 +19,11 @@ inline constexpr std::string_view kTransportNote = "transport";
 inline constexpr std::string_view kSavedNote = "checkpoint_saved";
 // The evaluation of the model was begun.
 inline constexpr std::string_view kEvaluationNote = "evaluation_begun";
+// The last error of a log behind whose steps none comes. kind: worker_killed, shared_memory, gpu, other; text, the last
+// word: the message, blanks and all
+inline constexpr std::string_view kFailureNote = "failure";
+// The job was started again from a checkpoint: steps that it did anew; lost_ms: their time, and that until it went on.
+inline constexpr std::string_view kRestartNote = "restart";
 
 inline bool is_note_of(const Event& event, std::string_view what) {
   return event.kind == EventKind::kNote && event.text.starts_with(what) &&

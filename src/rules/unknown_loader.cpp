@@ -126,10 +126,12 @@ bool describe_few_workers(const FactTable& facts, const Where& where, const Unkn
 void describe_unknown_loader(const FactTable& facts, const Where& where, const UnknownLoad& load, Finding& finding) {
   finding.cause = load.has_loader ? "Training waits for data" : "Time passes before each forward pass";
   finding.certainty = load.has_loader ? Certainty::kLikely : Certainty::kPossible;
-  finding.why.push_back(format("{} of {} ms pass before the forward pass begins; {}", figure(load.wait_ms),
-                               figure(load.step_ms),
-                               load.has_loader ? "the loader is not one that the hook knows"
-                                               : "no loader was seen: it is loading, or other code there"));
+  finding.why.push_back(load.has_loader
+                            ? format("{} of {} ms wait for data; what a batch costs its loader was not seen",
+                                     figure(load.wait_ms), figure(load.step_ms))
+                            : format("{} of {} ms pass before the forward pass begins; no loader was seen: it is "
+                                     "loading, or other code there",
+                                     figure(load.wait_ms), figure(load.step_ms)));
   const std::string period = worker_period_words(facts, where);
   if (!period.empty()) finding.why.push_back(period);
   const bool is_described = describe_remote(facts, finding) || describe_full_cores(facts, where, finding) ||

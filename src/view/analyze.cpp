@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/format.h"
+#include "base/text.h"
 #include "cost/price.h"
 #include "rules/registry.h"
 #include "rules/step_findings.h"
@@ -140,11 +141,13 @@ std::string idle_words(const FactTable& facts) {
                 figure(100 * all_ms / wall_ms), words);
 }
 
-double left_to_win(const Breakdown& b) {
-  double sum = 0;
-  for (const auto& part : {b.data_wait, b.communication, b.checkpoint, b.gc, b.evaluation, b.compile})
-    sum += part.value_or(0);
-  return std::min(sum, 100.0);
+// Nothing: none of it is measured.
+std::optional<double> left_to_win(const Breakdown& b) {
+  std::optional<double> sum;
+  for (const auto& part : {b.data_wait, b.communication, b.checkpoint, b.gc, b.evaluation, b.compile}) {
+    if (part) sum = sum.value_or(0) + *part;
+  }
+  return sum ? std::optional(std::min(*sum, 100.0)) : std::nullopt;
 }
 
 // What needs no step to be sure of: a leak, a GPU that is too hot. That a GPU is little used says not why.
@@ -153,6 +156,28 @@ bool tells_without_steps(const AnalysisDocument& d) {
   const Finding& first = d.findings.front();
   return !first.is_note() && first.severity != Severity::kInfo && first.certainty >= Certainty::kLikely &&
          first.claims != kClaimsGpuIdle;
+}
+
+// What a log says of how the job ended, or was started again. Never a healthy run.
+std::vector<std::string> failure_words(const FactTable& facts) {
+  std::vector<std::string> out;
+  for (const Fact* failure : facts.all("log.failure")) {
+    const std::string kind = failure->text("kind").value_or("");
+    std::string words = "the log ends in an error";
+    if (kind == "worker_killed") words = "a loader worker was killed, as the kernel does for want of memory";
+    if (kind == "shared_memory") words = "a loader worker died for want of shared memory (--shm-size, /dev/shm)";
+    if (kind == "gpu") words = "the GPU or its program failed";
+    if (const auto text = failure->text("text")) words += format(": \"{}\"", *text);
+    out.push_back(std::move(words));
+    break;  // the other ranks fail with it
+  }
+  for (const Fact* restart : facts.all("log.restart")) {
+    out.push_back(format("the job failed and was started again: {} steps done anew, {} lost",
+                         shown_count(static_cast<std::uint64_t>(restart->number("steps").value_or(0))),
+                         format("{} min", figure(restart->number("lost_s").value_or(0) / 60))));
+    break;
+  }
+  return out;
 }
 
 void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocument& d) {
@@ -168,12 +193,14 @@ void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocumen
     d.cannot_tell.insert(d.cannot_tell.begin(), d.is_trace ? "the trace has no training steps, marked or inferred"
                                                            : "no training step was seen: machine series only");
     if (const std::string idle = idle_words(facts); d.is_trace && !idle.empty()) d.cannot_tell.push_back(idle);
+    std::ranges::copy(failure_words(facts), std::back_inserter(d.cannot_tell));
     d.seen = seen_words(facts, d);
     return;
   }
   if (d.steps.count < (d.is_trace ? kTraceStepsToJudge : kStepsToJudge)) {
     d.verdict = VerdictKind::kTooShort;
     d.seen = seen_words(facts, d);
+    std::ranges::copy(failure_words(facts), std::back_inserter(d.seen));
     return;
   }
   if (has_finding) {
@@ -182,6 +209,8 @@ void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocumen
   }
   if (!outcome.errors.empty()) d.cannot_tell.push_back("a rule could not run: " + outcome.errors.front().message);
   if (const std::string idle = idle_words(facts); !idle.empty()) d.cannot_tell.push_back(idle);
+  if (const auto failures = failure_words(facts); !failures.empty())
+    d.cannot_tell.insert(d.cannot_tell.begin(), failures.begin(), failures.end());
   if (!d.cannot_tell.empty()) {
     d.verdict = VerdictKind::kCannotTell;
     d.seen = seen_words(facts, d);
@@ -190,7 +219,7 @@ void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocumen
   d.verdict = VerdictKind::kHealthy;
   d.left_to_win_pct = left_to_win(d.steps.breakdown);
   const auto price = price_of_nodes(d.price, d.nodes);
-  if (!price || !d.duration_s || (d.status == RunStatus::kRunning && !d.remaining)) return;
+  if (!d.left_to_win_pct || !price || !d.duration_s || (d.status == RunStatus::kRunning && !d.remaining)) return;
   const double whole_s = *d.duration_s + (d.remaining ? d.remaining->as_is_s.high : 0);
   d.left_to_win = money_for(*d.left_to_win_pct / 100 * whole_s, *price);
 }
@@ -441,7 +470,10 @@ AnalysisDocument LiveAnalysis::document() const {
   set_hours(facts, d);
   if (run.status != RunStatus::kRunning) d.oom_kills = oom_kills_of(state_->recordings());
   d.hook = coverage(state_->analysis.processes());
-  if (d.grade == "B" && d.hook.python_processes > d.hook.hooked) {
+  // Of files that were brought nobody asks for our hook.
+  const bool is_imported = std::ranges::all_of(
+      state_->recordings(), [](const RecordingReader* recording) { return recording->info().boot_id.empty(); });
+  if (d.grade == "B" && !is_imported && d.hook.python_processes > d.hook.hooked) {
     d.cannot_tell.push_back(d.hook.because == kHookOff
                                 ? format("{}; run under `hotlap run` without --no-hook to know", kHookOff)
                                 : format("no hook in its Python: {}", d.hook.because));

@@ -191,7 +191,9 @@ std::string healthy_text(const AnalysisDocument& d) {
   }
   text += format("{}{} steps", kDot, shown_count(static_cast<std::uint64_t>(d.steps.count)));
   if (d.steps.mean_ms) text += format(", {} ms each", figure(*d.steps.mean_ms));
-  if (d.left_to_win_pct) {
+  if (!d.left_to_win_pct) {
+    text += "\n" + line("left", "what waits and pauses take is not measured");
+  } else {
     std::string left = format("all waits and pauses together: at most {} % to win", figure(*d.left_to_win_pct));
     if (d.left_to_win)
       left += format(" ({} of this job)", format_money(d.left_to_win->amount, d.left_to_win->currency));

@@ -48,7 +48,18 @@ constexpr std::array kTransportFields{
     FactField{"rdma_devices", "text", "ports of RDMA that the machine has, as far as it shows"},
     FactField{"rdma_bytes_per_s", "By/s", "that they received and sent together"},
 };
+constexpr std::array kFailureFields{
+    FactField{"kind", "text", "worker_killed, shared_memory, gpu or other"},
+    FactField{"text", "text", "the message; absent: a traceback without one"},
+};
+constexpr std::array kRestartFields{
+    FactField{"count", "1", "times that the job was started again from a checkpoint"},
+    FactField{"steps", "{step}", "that it did anew, all together"},
+    FactField{"lost_s", "s", "time of these steps, and until it went on"},
+};
 constexpr std::array kSchemas{
+    FactSchema{"log.failure", "the error in which a log ends", kFailureFields},
+    FactSchema{"log.restart", "a job that was started again, by its log", kRestartFields},
     FactSchema{"log.out_of_memory", "device memory that ran out, of one rank", kOomFields},
     FactSchema{"log.collective", "a collective for which ranks waited in vain", kCollectiveFields},
     FactSchema{"log.transport", "the network that NCCL uses", kTransportFields},
@@ -77,6 +88,13 @@ class LogEventsAnalyzer final : public Analyzer {
       }
     } else if (is_note_of(event, kTimeoutNote)) {
       take_timeout(event);
+    } else if (is_note_of(event, kFailureNote)) {
+      if (failures_.size() < kEntriesMax) failures_.try_emplace(event.value, event);
+    } else if (is_note_of(event, kRestartNote)) {
+      Restarts& restarts = restarts_[event.value];
+      restarts.count += 1;
+      restarts.steps += word_number(event, "steps").value_or(0);
+      restarts.lost_s += word_number(event, "lost_ms").value_or(0) / 1e3;
     } else if (is_note_of(event, kTransportNote)) {
       take_transport(event.text);
     }
@@ -108,6 +126,8 @@ class LogEventsAnalyzer final : public Analyzer {
     if (from.is_rdma_found_) is_rdma_found_ = is_rdma_found_.value_or(false) || *from.is_rdma_found_;
     devices_.insert(from.devices_.begin(), from.devices_.end());
     ports_.insert(from.ports_.begin(), from.ports_.end());
+    failures_.insert(from.failures_.begin(), from.failures_.end());
+    restarts_.insert(from.restarts_.begin(), from.restarts_.end());
     if (!world_size_) world_size_ = from.world_size();
   }
 
@@ -115,6 +135,8 @@ class LogEventsAnalyzer final : public Analyzer {
     for (const auto& [rank, entry] : memory_) out.add(out_of_memory(rank, entry));
     for (const auto& [text, entry] : stalls_) out.add(stall(entry));
     for (const auto& [key, timeout] : timeouts_) out.add(collective(key, timeout));
+    for (const auto& [rank, event] : failures_) out.add(failure(rank, event));
+    for (const auto& [rank, restarts] : restarts_) out.add(restart(rank, restarts));
     if (is_socket_used_ || is_rdma_used_ || is_rdma_found_ || !devices_.empty()) out.add(transport());
   }
 
@@ -122,6 +144,11 @@ class LogEventsAnalyzer final : public Analyzer {
   struct Entry {
     Event event;
     double count = 0;
+  };
+  struct Restarts {
+    double count = 0;
+    double steps = 0;
+    double lost_s = 0;
   };
   struct Timeout {
     std::string operation;
@@ -192,6 +219,24 @@ class LogEventsAnalyzer final : public Analyzer {
     return fact;
   }
 
+  static Fact failure(std::int64_t rank, const Event& event) {
+    Fact fact{.kind = "log.failure"};
+    if (rank >= 0) fact.where.rank = static_cast<std::int32_t>(rank);
+    fact.set_text("kind", std::string(message_word(event.text, "kind")));
+    constexpr std::string_view kText = " text=";
+    const std::size_t at = event.text.find(kText);
+    if (at != std::string::npos && at + kText.size() < event.text.size())
+      fact.set_text("text", event.text.substr(at + kText.size()));
+    return fact;
+  }
+
+  static Fact restart(std::int64_t rank, const Restarts& restarts) {
+    Fact fact{.kind = "log.restart"};
+    if (rank >= 0) fact.where.rank = static_cast<std::int32_t>(rank);
+    fact.set("count", restarts.count).set("steps", restarts.steps).set("lost_s", restarts.lost_s);
+    return fact;
+  }
+
   Fact stall(const Entry& entry) const {
     Fact fact{.kind = "log.collective"};
     fact.set_text("source", "horovod");
@@ -241,6 +286,8 @@ class LogEventsAnalyzer final : public Analyzer {
   std::map<std::int64_t, Entry> memory_;  // by rank; -1: not told
   std::map<std::string, Entry> stalls_;
   std::map<std::pair<std::string, std::int64_t>, Timeout> timeouts_;  // by group and rank
+  std::map<std::int64_t, Event> failures_;                            // by rank; -1: not told
+  std::map<std::int64_t, Restarts> restarts_;
   std::map<std::string, Port> ports_;
   std::set<std::string> devices_;
   bool is_socket_used_ = false;

@@ -100,6 +100,8 @@ class PausesAnalyzer final : public Analyzer {
     std::int64_t ns = 0;
     std::int64_t longest_ns = 0;
     std::int64_t first_ns = 0;
+    std::int64_t first_duration_ns = 0;
+    std::int64_t second_ns = 0;
     std::vector<Span> latest;  // in no sum yet: the training may have ended before them
 
     void add(const Span& span) {
@@ -109,25 +111,39 @@ class PausesAnalyzer final : public Analyzer {
       latest.erase(latest.begin());
     }
     void add(const Evaluated& other) {
-      if (other.count > 0) first_ns = count > 0 ? std::min(first_ns, other.first_ns) : other.first_ns;
+      if (other.count > 0 && (count == 0 || other.first_ns < first_ns)) {
+        first_ns = other.first_ns;
+        first_duration_ns = other.first_duration_ns;
+        second_ns = other.second_ns;
+      }
       count += other.count;
       ns += other.ns;
       longest_ns = std::max(longest_ns, other.longest_ns);
       for (const Span& span : other.latest) add(span);
     }
     void take(const Span& span) {
-      if (count++ == 0) first_ns = span.start_ns;
+      if (count == 0) {
+        first_ns = span.start_ns;
+        first_duration_ns = span.duration_ns;
+      }
+      if (++count == 2) second_ns = span.start_ns;
       ns += span.duration_ns;
       longest_ns = std::max(longest_ns, span.duration_ns);
     }
     // Those between the steps, and the begin of the last of them.
-    std::pair<Evaluated, std::int64_t> before(std::int64_t end_ns) const {
-      Evaluated sum{.count = count, .ns = ns, .longest_ns = longest_ns, .first_ns = first_ns, .latest = {}};
+    std::pair<Evaluated, std::int64_t> between(std::int64_t begin_ns, std::int64_t end_ns) const {
+      Evaluated sum = *this;
+      sum.latest.clear();
       std::int64_t last_ns = first_ns;
       for (const Span& span : latest) {
         if (span.start_ns >= end_ns) continue;
         sum.take(span);
         last_ns = span.start_ns;
+      }
+      if (sum.count > 0 && sum.first_ns < begin_ns) {  // a model that is evaluated as it begins
+        --sum.count;
+        sum.ns -= sum.first_duration_ns;
+        sum.first_ns = sum.second_ns;
       }
       return {sum, last_ns};
     }
@@ -180,8 +196,9 @@ class PausesAnalyzer final : public Analyzer {
     const std::int64_t span_ns = entry.steps->span_ns();
     if (entry.steps->pauses(StepPart::kEvaluation).measured == 0 || span_ns <= 0) return;
     const auto found = of_entry(evaluated_, entry);
-    const auto [sum, last_ns] =
-        found == evaluated_.end() ? std::pair<Evaluated, std::int64_t>{} : found->second.before(entry.steps->end_ns());
+    const auto [sum, last_ns] = found == evaluated_.end()
+                                    ? std::pair<Evaluated, std::int64_t>{}
+                                    : found->second.between(entry.steps->end_ns() - span_ns, entry.steps->end_ns());
     Fact fact = pauses_fact(entry, "evaluation", sum.count, sum.ns, sum.longest_ns);
     if (sum.count > 1) {
       const double every_s = seconds(last_ns - sum.first_ns) / (static_cast<double>(sum.count) - 1);

@@ -47,6 +47,7 @@ class TrainingLogImporter final : public StreamImporter {
                  "a form that is known; see docs/reference/ingest.md for the forms",
                  read_)};
     }
+    if (auto failure = messages_.failure()) give_events({std::move(*failure)});
     std::uint64_t printed = 0;
     std::uint64_t given = 0;
     std::uint64_t refused = 0;
@@ -113,7 +114,18 @@ class TrainingLogImporter final : public StreamImporter {
     }
     LogRun& run =
         found != runs_.end() ? found->second : runs_.emplace(prefix.rank, LogRun(out_, prefix.rank)).first->second;
+    // Steps behind an error: it was caught, or the job was started again.
+    if (read->has(Figure::kStep) && messages_.failure()) {
+      for (auto& [of_rank, each] : runs_) each.take_failure();
+    }
     run.take(*read, has_times_ ? unix_ns : std::nullopt, has_times_ ? last_unix_ns_ : std::nullopt);
+    if (const auto restart = run.take_restart()) {
+      give_events(
+          {Event{.t_ns = 0,
+                 .kind = EventKind::kNote,
+                 .value = prefix.rank,
+                 .text = format("{} steps={} lost_ms={}", kRestartNote, restart->steps, restart->lost_ns / kNsPerMs)}});
+    }
   }
 
   // Of the first line that is understood: whether the times of this log are Unix time.
@@ -212,6 +224,9 @@ bool sniff(ByteView head_untrusted, std::string_view file_name) {
     const std::string plain = without_escapes(line.text);
     const std::string_view rest = std::string_view(plain).substr(read_log_prefix(plain).length);
     is_understood = read_log_line(rest).has_value() || (!begin.starts_with('{') && messages.take(plain, -1));
+    // Any program's errors look like those, but not a loader's or a GPU's.
+    const auto failure = messages.failure();
+    if (failure && message_word(failure->text, "kind") == "other") is_understood = false;
   });
   if (is_understood) return true;
   const bool is_named_log = file_name.ends_with(".log") || file_name.ends_with(".out") || file_name.ends_with(".err");
