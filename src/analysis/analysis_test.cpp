@@ -11,6 +11,7 @@
 #include "analysis/registry.h"
 #include "analysis/second_join.h"
 #include "analysis/step_statistics.h"
+#include "analysis/thinning.h"
 #include "analysis/time_profile.h"
 #include "base/clock.h"
 
@@ -176,6 +177,83 @@ TEST(RateProfile, AResetIsAGapAndNoSpike) {
   rate.add(points, 0.01);
   EXPECT_NEAR(*rate.rate(0, 19 * kSecond), 0.5, 1e-9);
   EXPECT_NEAR(*rate.hot_share(0, 19 * kSecond), 0, 1e-9);
+}
+
+TierPoint minute_of(std::int64_t number, double first, double last) {
+  return {.from_ns = number * 60 * kNsPerS,
+          .to_ns = (number + 1) * 60 * kNsPerS,
+          .min = first,
+          .mean = (first + last) / 2,
+          .max = last,
+          .first = first,
+          .last = last,
+          .count = 120};
+}
+
+// Half a core, told by minutes between samples that are told one by one.
+TEST(RateProfile, MinutesTellTheAmountAndNothingOfHeat) {
+  RateProfile rate;
+  const std::vector<SamplePoint> before{{0, Value::of(std::uint64_t{0})},
+                                        {60 * kNsPerS, Value::of(std::uint64_t{3000})}};
+  rate.add(before, 0.01);
+  const std::vector<TierPoint> minutes{minute_of(1, 3025, 6000), minute_of(2, 6025, 9000)};
+  rate.add(minutes, 0.01);
+  const std::vector<SamplePoint> after{{181 * kNsPerS, Value::of(std::uint64_t{9050})},
+                                       {182 * kNsPerS, Value::of(std::uint64_t{9150})}};
+  rate.add(after, 0.01);
+  EXPECT_NEAR(rate.amount(0, 180 * kNsPerS), 90, 1e-9);
+  EXPECT_NEAR(*rate.rate(0, 180 * kNsPerS), 0.5, 1e-9);
+  EXPECT_NEAR(rate.looked_s(60 * kNsPerS, 180 * kNsPerS), 0, 1e-9);
+  EXPECT_GE(rate.width_ns(), 60 * kNsPerS);
+  EXPECT_NEAR(*rate.hot_share(0, 200 * kNsPerS), 1.0 / 61, 1e-3);  // the last second, of those looked at
+}
+
+TEST(RateProfile, AResetWithinAMinuteIsAGap) {
+  RateProfile rate;
+  TierPoint reset = minute_of(1, 3000, 6000);
+  reset.min = 0;
+  const std::vector<TierPoint> minutes{minute_of(0, 0, 3000),
+                                       reset,
+                                       minute_of(2, 6000, 9000),
+                                       {.from_ns = 180 * kNsPerS, .to_ns = 240 * kNsPerS, .missing = 120},
+                                       minute_of(4, 9000, 12'000)};
+  rate.add(minutes, 1);
+  EXPECT_NEAR(rate.amount(0, 600 * kNsPerS), 3000, 1e-9);
+}
+
+TEST(LevelTrack, MinutesKeepExtremesAndMean) {
+  LevelTrack track;
+  for (int i = 0; i < 600; ++i) {
+    TierPoint minute = minute_of(i, 5e9, 5e9);
+    if (i == 300) minute.max = 20e9;
+    track.add(minute, 1);
+  }
+  EXPECT_DOUBLE_EQ(*track.peak(0, 36'000 * kNsPerS), 20e9);
+  EXPECT_DOUBLE_EQ(*track.mean(0, 36'000 * kNsPerS), 5e9);
+  EXPECT_DOUBLE_EQ(*track.last(), 5e9);
+}
+
+TEST(Thinning, EndsAndAFewStretchesOfALongRunAreReadInFull) {
+  std::vector<TickStretch> day;
+  for (std::int64_t i = 0; i < 144; ++i) day.push_back({i * 600 * kNsPerS, (i * 600 + 599) * kNsPerS, 360'000});
+  const Thinning all(day, 300, 290, {});
+  std::int64_t full = 0;
+  std::int64_t longest = 0;
+  std::int64_t coarse = 0;
+  for (std::size_t i = 0; i < day.size(); ++i) {
+    coarse = all.is_coarse(i) ? coarse + 1 : 0;
+    longest = std::max(longest, coarse);
+    full += all.is_coarse(i) ? 0 : 1;
+  }
+  EXPECT_FALSE(all.is_coarse(0) || all.is_coarse(142) || all.is_coarse(143));
+  EXPECT_GE(full, 3 + 144 / 16);
+  EXPECT_LE(full, 24);
+  EXPECT_LE(longest, 2 * 16);
+  // Few series, and a run of an hour, are read in full.
+  const Thinning few(day, 300, 5, {});
+  EXPECT_FALSE(few.is_coarse(50));
+  const Thinning brief(std::span<const TickStretch>(day).first(6), 300, 290, {});
+  EXPECT_FALSE(brief.is_coarse(3));
 }
 
 Step step_of(std::int64_t index, std::int64_t ms, std::int64_t samples = 32) {

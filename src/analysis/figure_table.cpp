@@ -4,23 +4,43 @@
 
 namespace hotlap {
 
-void FigureTable::add(const StoredSeries& series, std::span<const SamplePoint> points) {
+FigureSums* FigureTable::sums_of(const StoredSeries& series) {
   const std::pair key(series.metric, series.instance);
-  auto found = sums_.find(key);
+  const auto found = sums_.find(key);
+  if (found != sums_.end()) return &found->second;
+  return sums_.size() < kSeriesMax ? &sums_[key] : nullptr;
+}
+
+void FigureTable::add(const StoredSeries& series, std::span<const SamplePoint> points) {
+  FigureSums* sums = nullptr;
   for (const SamplePoint& point : points) {
     const auto number = point.value.number();
     if (!number) continue;
-    if (found == sums_.end()) {
-      if (sums_.size() >= kSeriesMax) return;
-      found = sums_.emplace(key, FigureSums{}).first;
-    }
-    FigureSums& sums = found->second;
+    if (sums == nullptr) sums = sums_of(series);
+    if (sums == nullptr) return;
     const double value = *number * series.scale;
-    if (sums.count == 0) sums.first = sums.largest = value;
-    ++sums.count;
-    sums.last = value;
-    sums.largest = std::max(sums.largest, value);
-    sums.sum += value;
+    if (sums->count == 0) sums->first = sums->largest = value;
+    ++sums->count;
+    sums->last = value;
+    sums->largest = std::max(sums->largest, value);
+    sums->sum += value;
+  }
+}
+
+void FigureTable::add(const StoredSeries& series, std::span<const TierPoint> minutes) {
+  FigureSums* sums = nullptr;
+  for (const TierPoint& minute : minutes) {
+    if (minute.count == 0) continue;
+    if (sums == nullptr) sums = sums_of(series);
+    if (sums == nullptr) return;
+    if (sums->count == 0) {
+      sums->first = minute.first * series.scale;
+      sums->largest = minute.max * series.scale;
+    }
+    sums->count += minute.count;
+    sums->last = minute.last * series.scale;
+    sums->largest = std::max(sums->largest, minute.max * series.scale);
+    sums->sum += minute.mean * series.scale * static_cast<double>(minute.count);
   }
 }
 

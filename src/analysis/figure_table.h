@@ -35,6 +35,7 @@ class FigureTable {
   static constexpr std::size_t kSeriesMax = 4096;
 
   void add(const StoredSeries& series, std::span<const SamplePoint> points);
+  void add(const StoredSeries& series, std::span<const TierPoint> minutes);
   void merge(const FigureTable& other);
   // Null: no value so far.
   const FigureSums* find(std::string_view metric, std::string_view instance) const;
@@ -42,6 +43,8 @@ class FigureTable {
   std::vector<std::string> instances(std::string_view metric, std::string_view prefix = {}) const;
 
  private:
+  FigureSums* sums_of(const StoredSeries& series);
+
   std::map<std::pair<std::string, std::string>, FigureSums> sums_;  // by metric and instance
 };
 

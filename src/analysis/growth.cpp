@@ -135,19 +135,39 @@ void LevelTrack::widen() {
 
 void LevelTrack::add(std::int64_t t_ns, double value) {
   if (std::isnan(value)) return;
+  add(t_ns, Bucket{.low = value, .high = value, .sum = value, .count = 1});
+  if (end_ns_ == t_ns) last_ = value;
+}
+
+void LevelTrack::add(const SamplePoint& point, double scale) {
+  if (const auto number = point.value.number()) add(point.t_ns, *number * scale);
+}
+
+void LevelTrack::add(const TierPoint& minute, double scale) {
+  if (minute.count == 0) return;
+  add(minute.from_ns, Bucket{.low = minute.min * scale,
+                             .high = minute.max * scale,
+                             .sum = minute.mean * scale * static_cast<double>(minute.count),
+                             .count = minute.count});
+  last_ = minute.last * scale;
+  end_ns_ = std::max(end_ns_, minute.to_ns);
+}
+
+// `values` that were seen from t_ns on.
+void LevelTrack::add(std::int64_t t_ns, const Bucket& values) {
   const std::int64_t begin_ns = floor_div(t_ns, width_ns_) * width_ns_;
   if (!buckets_.empty() && begin_ns < buckets_.back().t_ns) return;  // samples of a series come in time
-  last_ = value;
   end_ns_ = t_ns;
   if (!buckets_.empty() && buckets_.back().t_ns == begin_ns) {
     Bucket& bucket = buckets_.back();
-    bucket.low = std::min(bucket.low, value);
-    bucket.high = std::max(bucket.high, value);
-    bucket.sum += value;
-    ++bucket.count;
+    bucket.low = std::min(bucket.low, values.low);
+    bucket.high = std::max(bucket.high, values.high);
+    bucket.sum += values.sum;
+    bucket.count += values.count;
     return;
   }
-  buckets_.push_back({begin_ns, value, value, value, 1});
+  buckets_.push_back(values);
+  buckets_.back().t_ns = begin_ns;
   while (buckets_.size() > kBucketsMax) widen();
 }
 

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "store/recording_reader.h"
+
 namespace hotlap {
 
 enum class GrowthShape : std::uint8_t {
@@ -36,6 +38,8 @@ class LevelTrack {
   static constexpr std::size_t kBucketsMax = 512;
 
   void add(std::int64_t t_ns, double value);
+  void add(const SamplePoint& point, double scale);
+  void add(const TierPoint& minute, double scale);
   bool is_empty() const { return buckets_.empty(); }
   std::optional<double> last() const { return last_; }
   std::optional<double> peak(std::int64_t from_ns, std::int64_t to_ns) const;
@@ -58,6 +62,7 @@ class LevelTrack {
     double sum = 0;
     std::uint64_t count = 0;
   };
+  void add(std::int64_t t_ns, const Bucket& values);
   void widen();
 
   std::vector<Bucket> buckets_;  // in time; gaps are not there

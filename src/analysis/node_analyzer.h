@@ -2,7 +2,6 @@
 // The part that analyzers of a machine share: each node has its own cores, disks and GPUs, so recordings are kept whole
 // and each speaks for its node; of two recordings of one node (a recorder that was started again) the longer one does.
 #include <map>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -17,12 +16,9 @@ template <class Self>
 class NodeAnalyzer : public Analyzer {
  public:
   explicit NodeAnalyzer(const RunDescription& run)
-      : table_(run), node_(run.recording == nullptr ? std::string() : run.recording->node) {}
+      : table_(run.steps), side_(run.side), node_(run.recording == nullptr ? std::string() : run.recording->node) {}
 
-  void on_processes(std::span<const ProcessInfo> processes) override { table_.on_processes(processes); }
-  void on_step(const Step& step) override { table_.on_step(step); }
-
-  void merge(const Analyzer& other) final { parts_.push_back(static_cast<const Self&>(other)); }
+  void merge(const Analyzer& other) final { parts_.push_back(&static_cast<const Self&>(other)); }
 
   void snapshot(FactTable& out) const final {
     if (parts_.empty()) {
@@ -30,19 +26,20 @@ class NodeAnalyzer : public Analyzer {
       return;
     }
     std::map<std::string, const Self*> longest;
-    for (const Self& part : parts_) {
-      const Self*& kept = longest[part.node_];
-      if (kept == nullptr || kept->seen_ns() < part.seen_ns()) kept = &part;
+    for (const Self* part : parts_) {
+      const Self*& kept = longest[part->node_];
+      if (kept == nullptr || kept->seen_ns() < part->seen_ns()) kept = part;
     }
     for (const auto& [node, part] : longest) part->snapshot_node(longest.size() > 1 ? node : std::string(), out);
   }
 
  protected:
-  StepTable table_;
+  const StepTable* table_;
+  const SideSeries* side_;
   std::string node_;
 
  private:
-  std::vector<Self> parts_;
+  std::vector<const Self*> parts_;
 };
 
 }  // namespace hotlap

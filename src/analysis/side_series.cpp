@@ -32,7 +32,7 @@ std::optional<double> mean_of(const RateProfile& profile, const SideSeries::Stre
   double seconds = 0;
   for (const auto& [from, to] : stretches) {
     amount += profile.amount(from, to);
-    seconds += profile.observed().sum(from, to);
+    seconds += profile.observed_s(from, to);
   }
   return seconds > 0 ? std::optional(amount / seconds) : std::nullopt;
 }
@@ -55,7 +55,8 @@ bool is_of(std::string_view name, std::string_view metric) {
 
 }  // namespace
 
-void SideSeries::add(const StoredSeries& series, std::span<const SamplePoint> points) {
+template <class Point>
+void SideSeries::take(const StoredSeries& series, std::span<const Point> points) {
   const std::string name = series.instance.empty() ? series.metric : series.metric + " " + series.instance;
   if (series.kind == MetricKind::kCounter) {
     if (rates_.size() >= kSeriesMax && !rates_.contains(name)) return;
@@ -65,6 +66,9 @@ void SideSeries::add(const StoredSeries& series, std::span<const SamplePoint> po
   if (gauges_.size() >= kSeriesMax && !gauges_.contains(name)) return;
   gauges_.try_emplace(name, kBuckets).first->second.add(points, series.scale);
 }
+
+template void SideSeries::take(const StoredSeries&, std::span<const SamplePoint>);
+template void SideSeries::take(const StoredSeries&, std::span<const TierPoint>);
 
 std::optional<SideSeries::Move> SideSeries::mover(const Stretches& during, const Stretches& otherwise) const {
   std::optional<Move> best;
@@ -86,7 +90,7 @@ std::optional<SideSeries::Move> SideSeries::mover(const Stretches& during, const
     best = Move{name, *now, *else_};
   };
   for (const auto& [name, profile] : rates_) {
-    consider(name, static_cast<double>(profile.observed().width_ns()),
+    consider(name, static_cast<double>(profile.width_ns()),
              [&](const Stretches& stretches) { return mean_of(profile, stretches); });
   }
   for (const auto& [name, profile] : gauges_) {

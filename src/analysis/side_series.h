@@ -1,5 +1,6 @@
 #pragma once
-// Series of the machine that are looked at beside the steps: which of them moves along when steps get slow. Bounded.
+// Series of the machine that are looked at beside the steps: which of them moves along when steps get slow. The engine
+// keeps one of each recording for all analyzers. Bounded.
 #include <array>
 #include <cstdint>
 #include <map>
@@ -17,14 +18,15 @@ namespace hotlap {
 
 class SideSeries {
  public:
-  // What an analyzer that uses this asks for.
+  // What it takes.
   static constexpr std::array<std::string_view, 10> kMetrics{
       "cpu.busy.seconds",       "cpu.iowait.seconds",          "cpu.steal.seconds", "disk.total.read.bytes",
       "disk.total.write.bytes", "network.total.receive.bytes", "gpu.busy.percent",  "gpu.clock.sm.mhz",
       "gpu.power.watts",        "gpu.temperature.celsius",
   };
 
-  void add(const StoredSeries& series, std::span<const SamplePoint> points);
+  void add(const StoredSeries& series, std::span<const SamplePoint> points) { take(series, points); }
+  void add(const StoredSeries& series, std::span<const TierPoint> minutes) { take(series, minutes); }
 
   using Stretches = std::vector<std::pair<std::int64_t, std::int64_t>>;  // [from_ns, to_ns)
   struct Move {
@@ -40,6 +42,9 @@ class SideSeries {
   std::optional<double> mean(std::string_view metric, const Stretches& stretches) const;
 
  private:
+  template <class Point>
+  void take(const StoredSeries& series, std::span<const Point> points);
+
   static constexpr std::size_t kBuckets = 2048;
   static constexpr std::size_t kSeriesMax = 64;
   std::map<std::string, RateProfile> rates_;

@@ -102,6 +102,7 @@ bool StepStatistics::is_ragged(const Step& step) const {
 }
 
 void StepStatistics::add(const Step& step) {
+  steady_.reset();
   if (rank_ < 0) rank_ = step.rank;
   add_pauses(step);
   ++count_;
@@ -127,6 +128,7 @@ void StepStatistics::append(const StepStatistics& later) {
     *this = later;
     return;
   }
+  steady_.reset();
   if (rank_ < 0) rank_ = later.rank_;
   for (std::size_t i = 0; i < kStepPartCount; ++i) {
     PartPauses& own = pauses_[i];
@@ -230,7 +232,12 @@ std::size_t StepStatistics::warmup_steps() const {
   return std::min(from, most);
 }
 
-SteadySteps StepStatistics::steady() const {
+const SteadySteps& StepStatistics::steady() const {
+  if (!steady_) steady_ = make_steady();
+  return *steady_;
+}
+
+SteadySteps StepStatistics::make_steady() const {
   SteadySteps out;
   out.count = count_;
   out.restarts = restarts_;

@@ -9,6 +9,8 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "analysis/block_means.h"
@@ -31,6 +33,18 @@ enum class StepPart : std::uint8_t {
 };
 inline constexpr std::size_t kStepPartCount = 10;
 std::optional<std::int64_t> part_ns(const Step& step, StepPart part);
+
+// The parts that may make a step slow, by the names that facts have for them.
+inline constexpr std::array<std::pair<StepPart, std::string_view>, 8> kWatchedParts{{
+    {StepPart::kDataWait, "data_wait"},
+    {StepPart::kForward, "forward"},
+    {StepPart::kBackward, "backward"},
+    {StepPart::kOptimizer, "optimizer"},
+    {StepPart::kCheckpoint, "checkpoint"},
+    {StepPart::kGarbage, "gc"},
+    {StepPart::kCompile, "compile"},
+    {StepPart::kEvaluation, "evaluation"},
+}};
 
 // Sums over steps.
 struct StepSums {
@@ -99,7 +113,8 @@ class StepStatistics {
   // The steps of the same process that another recorder saw later, as if they had been added here. Beyond the first
   // kHeadMax, each recording tells ragged batches by the largest batch that it saw itself.
   void append(const StepStatistics& later);
-  SteadySteps steady() const;
+  // Made once until something is added.
+  const SteadySteps& steady() const;
   std::uint64_t count() const { return count_; }
   std::int32_t rank() const { return rank_; }
   const PartPauses& pauses(StepPart part) const { return pauses_[static_cast<std::size_t>(part)]; }
@@ -120,6 +135,7 @@ class StepStatistics {
   bool is_ragged(const Step& step) const;
   void add_tail(const Step& step);
   void add_pauses(const Step& step);
+  SteadySteps make_steady() const;
   std::size_t warmup_steps() const;
   std::size_t start_steps() const;
 
@@ -139,6 +155,7 @@ class StepStatistics {
   std::int32_t rank_ = -1;
   bool is_chosen_ = false;
   bool may_hold_start_ = false;
+  mutable std::optional<SteadySteps> steady_;
 };
 
 }  // namespace hotlap

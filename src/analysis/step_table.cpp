@@ -8,9 +8,7 @@
 
 namespace hotlap {
 
-StepTable::StepTable(const RunDescription& run) : node_(run.recording->node), is_trace_(is_of_trace(*run.recording)) {
-  on_processes(run.processes);
-}
+StepTable::StepTable(const RecordingInfo& recording) : node_(recording.node), is_trace_(is_of_trace(recording)) {}
 
 void StepTable::on_processes(std::span<const ProcessInfo> processes) {
   for (const ProcessInfo& process : processes) labels_[process.slot] = slot_label(process);

@@ -1,22 +1,24 @@
 #pragma once
-// The steps of every training process of a run, with what tells the processes apart. Used by each analyzer that
-// speaks of steps; what they say is about the same typical steps therefore.
+// The steps of every training process of a recording, or of a run, with what tells the processes apart. The engine
+// keeps one for all analyzers; what they say is about the same typical steps therefore.
 #include <cstdint>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "analysis/analyzer.h"
 #include "analysis/step_statistics.h"
 #include "model/fact.h"
 #include "model/process.h"
+#include "model/run.h"
+#include "model/step.h"
 
 namespace hotlap {
 
 class StepTable {
  public:
-  explicit StepTable(const RunDescription& run);
+  StepTable() = default;  // to merge others into it
+  explicit StepTable(const RecordingInfo& recording);
 
   void on_processes(std::span<const ProcessInfo> processes);
   void on_step(const Step& step);

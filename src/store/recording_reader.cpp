@@ -17,7 +17,8 @@
 namespace hotlap {
 namespace {
 
-constexpr std::size_t kSamplesPerBatch = 4'000'000;  // in memory at once (100 MB) while series are gathered
+constexpr std::size_t kSamplesPerBatch = 2'000'000;  // in memory at once (48 MB) while series are gathered
+constexpr std::size_t kSeriesPerBatch = 4'096;       // at once
 constexpr std::size_t kRowsPerTransaction = 64;  // span blocks read before the transaction ends and they are visited
 constexpr std::size_t kNamesBytesMax = std::size_t{512} << 20U;
 
@@ -85,6 +86,9 @@ class SqliteReader final : public RecordingReader {
                             const std::function<void(SeriesHandle, std::span<const SamplePoint>)>& visit) override;
   Result<void> read_tiers(std::span<const SeriesHandle> wanted, TimeRange range, std::size_t points_max,
                           const std::function<void(SeriesHandle, std::span<const TierPoint>)>& visit) override;
+  std::vector<TickStretch> stretches() const override;
+  Result<void> read_minutes(std::span<const SeriesHandle> wanted, TimeRange range,
+                            const std::function<void(SeriesHandle, std::span<const TierPoint>)>& visit) override;
   Result<void> read_spans(std::span<const SpanKind> kinds, TimeRange range,
                           const std::function<void(std::span<const Span>)>& visit) override;
   Result<void> read_spans_since(std::uint64_t& cursor, std::span<const SpanKind> kinds,
@@ -110,8 +114,6 @@ class SqliteReader final : public RecordingReader {
     std::int64_t first;
     Bytes payload;
   };
-  using SampleUse = std::function<void(std::size_t place, std::int64_t t_ns, Value value)>;
-
   Error with_path(Error error) const;
   template <class T>
   Result<T> named(Result<T> outcome) const {
@@ -131,8 +133,11 @@ class SqliteReader final : public RecordingReader {
   // Stretches and tails as one consistent picture; blocks of stretches never change, so they can be read
   // afterwards.
   Result<std::vector<TailText>> snapshot(TimeRange range);
-  Result<void> read_stretch(const StretchRow& stretch, const Wanted& wanted, TimeRange range, const SampleUse& use);
-  void read_tail(const TailText& text, const Wanted& wanted, TimeRange range, const SampleUse& use);
+  // use(place among the wanted, t_ns, value) for each sample.
+  template <class Use>
+  Result<void> read_stretch(const StretchRow& stretch, const Wanted& wanted, TimeRange range, const Use& use);
+  template <class Use>
+  void read_tail(const TailText& text, const Wanted& wanted, TimeRange range, const Use& use);
   Result<void> read_tier(std::int64_t width_ns, const Wanted& wanted, TimeRange range, std::vector<TierSeries>& into);
   Result<void> read_tier_blocks(const StretchRow& stretch, BlockKind kind, const Wanted& wanted, TimeRange range,
                                 std::vector<TierSeries>& into);
@@ -358,8 +363,9 @@ Result<void> SqliteReader::for_each_block(std::int64_t stretch, BlockKind kind, 
   return {};
 }
 
+template <class Use>
 Result<void> SqliteReader::read_stretch(const StretchRow& stretch, const Wanted& wanted, TimeRange range,
-                                        const SampleUse& use) {
+                                        const Use& use) {
   bool has_ticks = false;
   HOTLAP_TRY(for_each_block(stretch.id, BlockKind::kTicks, wanted, [&](ByteView sealed) {
     const std::optional<ByteView> raw = codec_.open(BlockKind::kTicks, sealed);
@@ -391,7 +397,8 @@ Result<void> SqliteReader::read_stretch(const StretchRow& stretch, const Wanted&
   });
 }
 
-void SqliteReader::read_tail(const TailText& text, const Wanted& wanted, TimeRange range, const SampleUse& use) {
+template <class Use>
+void SqliteReader::read_tail(const TailText& text, const Wanted& wanted, TimeRange range, const Use& use) {
   Tail tail;
   if (!decode_tail(text.raw, tail)) {
     ++blocks_damaged_;
@@ -421,9 +428,10 @@ Result<void> SqliteReader::read_samples(std::span<const SeriesHandle> wanted, Ti
   HOTLAP_TRY_ASSIGN(const std::vector<TailText> tails, snapshot(range));
   std::size_t ticks = tails.size() * 2;
   for (const StretchRow& stretch : stretches_) {
-    if (overlaps(stretch.from_ns, stretch.to_ns, range)) ticks += kTicksPerStretchMax / 2;
+    if (overlaps(stretch.from_ns, stretch.to_ns, range)) ticks += kTicksPerStretchMax;
   }
-  const std::size_t at_once = std::clamp<std::size_t>(kSamplesPerBatch / std::max<std::size_t>(ticks, 1), 1, 256);
+  const std::size_t at_once =
+      std::clamp<std::size_t>(kSamplesPerBatch / std::max<std::size_t>(ticks, 1), 1, kSeriesPerBatch);
   std::vector<std::vector<SamplePoint>> gathered(std::min(at_once, wanted.size()));
   while (!wanted.empty()) {
     const std::span<const SeriesHandle> batch = wanted.first(std::min(at_once, wanted.size()));
@@ -431,7 +439,7 @@ Result<void> SqliteReader::read_samples(std::span<const SeriesHandle> wanted, Ti
     for (std::vector<SamplePoint>& one : gathered) one.clear();
     const Wanted by_handle(batch);
     bool disorder = false;
-    const SampleUse use = [&](std::size_t place, std::int64_t t_ns, Value value) {
+    const auto use = [&](std::size_t place, std::int64_t t_ns, Value value) {
       std::vector<SamplePoint>& into = gathered[place];
       if (!into.empty() && into.back().t_ns >= t_ns) {
         disorder = true;
@@ -497,7 +505,7 @@ Result<void> SqliteReader::read_tiers(std::span<const SeriesHandle> wanted, Time
   std::vector<TierSeries> gathered(wanted.size(),
                                    TierSeries(static_cast<std::int64_t>(std::min<std::uint64_t>(width, INT64_MAX))));
   const Wanted by_handle(wanted);
-  const SampleUse use = [&](std::size_t place, std::int64_t t_ns, Value value) { gathered[place].add(t_ns, value); };
+  const auto use = [&](std::size_t place, std::int64_t t_ns, Value value) { gathered[place].add(t_ns, value); };
   Result<void> read;
   if (tier > 1) {
     read = read_tier(tier, by_handle, range, gathered);
@@ -512,6 +520,38 @@ Result<void> SqliteReader::read_tiers(std::span<const SeriesHandle> wanted, Time
   for (const TailText& tail : tails) read_tail(tail, by_handle, range, use);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (!gathered[i].points().empty()) visit(wanted[i], gathered[i].points());
+  }
+  return {};
+}
+
+std::vector<TickStretch> SqliteReader::stretches() const {
+  std::vector<TickStretch> out;
+  out.reserve(stretches_.size());
+  for (const StretchRow& stretch : stretches_) out.push_back({stretch.from_ns, stretch.to_ns, stretch.samples});
+  return out;
+}
+
+Result<void> SqliteReader::read_minutes(std::span<const SeriesHandle> wanted, TimeRange range,
+                                        const std::function<void(SeriesHandle, std::span<const TierPoint>)>& visit) {
+  if (wanted.empty()) return {};
+  const Wanted by_handle(wanted);
+  std::vector<std::vector<TierPoint>> gathered(wanted.size());
+  for (const StretchRow& stretch : stretches_) {
+    if (!contains(range, stretch.from_ns)) continue;
+    std::vector<TierSeries> minutes(wanted.size(), TierSeries(kMinuteNs));
+    if (Result<void> read = read_tier_blocks(stretch, BlockKind::kMinutes, by_handle, {}, minutes); !read.ok()) {
+      return with_path(std::move(read).error());
+    }
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      for (TierPoint point : minutes[i].points()) {
+        point.from_ns = std::max(point.from_ns, stretch.from_ns);
+        point.to_ns = std::min(point.to_ns, stretch.to_ns);
+        gathered[i].push_back(point);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (!gathered[i].empty()) visit(wanted[i], gathered[i]);
   }
   return {};
 }

@@ -49,6 +49,13 @@ struct SamplePoint {
   Value value;
 };
 
+// Consecutive ticks of all series that are stored together: who reads along them has each decoded once.
+struct TickStretch {
+  std::int64_t from_ns = 0;  // first and last tick
+  std::int64_t to_ns = 0;
+  std::uint64_t samples = 0;
+};
+
 class RecordingReader {
  public:
   // kNotFound, kCorrupt (not one of ours, damaged), kUnsupported (a newer format: says which version can read it).
@@ -68,6 +75,14 @@ class RecordingReader {
   // buckets that overlap the range are whole.
   virtual Result<void> read_tiers(std::span<const SeriesHandle> wanted, TimeRange range, std::size_t points_max,
                                   const std::function<void(SeriesHandle, std::span<const TierPoint>)>& visit) = 0;
+  // Those that are complete, in the order they were recorded. None: this reader reads everything as fast.
+  virtual std::vector<TickStretch> stretches() const { return {}; }
+  // Points of a minute, or the part of one that the stretch has, of each stretch that begins in `range`: for who need
+  // not look closer at a long recording. Once per series, in time. Only where there are stretches.
+  virtual Result<void> read_minutes(std::span<const SeriesHandle> /*wanted*/, TimeRange /*range*/,
+                                    const std::function<void(SeriesHandle, std::span<const TierPoint>)>& /*visit*/) {
+    return {};
+  }
   // Spans that start in `range`, by block, in the order they were recorded. `kinds` empty: all.
   virtual Result<void> read_spans(std::span<const SpanKind> kinds, TimeRange range,
                                   const std::function<void(std::span<const Span>)>& visit) = 0;

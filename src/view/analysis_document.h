@@ -86,6 +86,12 @@ struct SelfCost {
   std::optional<double> hook_us_per_step;
 };
 
+// How closely the samples of a long run were looked at, in seconds of all recordings.
+struct SampleResolution {
+  double full_s = 0;     // each sample
+  double minutes_s = 0;  // of nearly all series: means, extremes and sums of minutes
+};
+
 struct AnalysisDocument {
   // run
   std::string run_id;
@@ -115,7 +121,8 @@ struct AnalysisDocument {
   std::set<std::string> small;    // ids of those that are not worth a change (view/small_findings.h)
   std::int64_t rules_run = 0;
   std::vector<RuleNotRun> rules_not_run;
-  std::vector<Fact> inside;  // facts inside the step, from traces: "operators.table" …
+  std::vector<Fact> inside;                    // facts inside the step, from traces: "operators.table" …
+  std::optional<SampleResolution> resolution;  // absent: every sample was read
   std::vector<Loss> losses;
   std::vector<std::string> problems;  // recordings that could not be read, rules that failed
   HookCoverage hook;

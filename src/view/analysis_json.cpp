@@ -263,6 +263,10 @@ std::string to_json(const AnalysisDocument& d) {
   w.end_array();
   write_rules(w, d);
   write_inside(w, d.inside);
+  if (d.resolution) {
+    w.key("resolution").begin_object();
+    w.field("full_s", d.resolution->full_s).field("minutes_s", d.resolution->minutes_s).end_object();
+  }
   write_losses(w, d.losses);
   w.key("problems");
   write_texts(w, d.problems);

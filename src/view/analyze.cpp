@@ -481,6 +481,12 @@ AnalysisDocument LiveAnalysis::document() const {
 
   if (state_->recordings().empty()) d.cannot_tell = {std::string(why_no_recording(run.status))};
 
+  const Resolution resolution = state_->analysis.resolution();
+  if (resolution.minutes_ns > 0) {
+    d.resolution =
+        SampleResolution{.full_s = static_cast<double>(resolution.full_ns) / static_cast<double>(kNsPerS),
+                         .minutes_s = static_cast<double>(resolution.minutes_ns) / static_cast<double>(kNsPerS)};
+  }
   std::map<std::string, Loss> losses;
   add_losses(state_->stored_losses, losses);
   add_losses(state_->analysis.losses(), losses);

@@ -306,6 +306,10 @@ std::vector<std::string> footer_lines(const AnalysisDocument& d) {
     add(format("hook in {} of {} Python processes{}{}", d.hook.hooked, d.hook.python_processes,
                d.hook.because.empty() ? "" : ", because ", d.hook.because));
   }
+  if (d.resolution) {
+    add(format("a long run: each sample was read of {} h, of {} h means, extremes and sums of minutes",
+               figure(d.resolution->full_s / 3600), figure(d.resolution->minutes_s / 3600)));
+  }
   if (d.self.overhead_pct_low && d.self.overhead_pct_high) {
     const std::string low = format("{:.2f}", *d.self.overhead_pct_low);
     const std::string high = format("{:.2f}", *d.self.overhead_pct_high);

@@ -243,5 +243,53 @@ TEST(CommunicationFacts, UnseenCommunicationIsMissingWhateverCallsAreSeen) {
   EXPECT_TRUE(analyze({&recording}).find("breakdown.parts")->number("communication"));
 }
 
+// A recorder that was started again is told no devices, and numbers the processes anew.
+TEST(DeviceFacts, EachRecordingSpeaksByItsOwnAttributes) {
+  FakeRecording first;
+  FakeJob{.steps = 100}.record(first);
+  first.add_attribute("process.main.accelerator", std::string(kAccelerator));
+  add_all(first, "allocator.allocated.bytes", "main/cuda:1", {5, 9, 7});
+  FakeRecording second;
+  second.add_process({.pid = 7, .role = ProcessRole::kOther, .label = "bash"});
+  add_all(second, "allocator.allocated.bytes", "main/cuda:1", {8, 8});
+  for (const auto& readers : {std::vector<RecordingReader*>{&first, &second}, {&second, &first}}) {
+    const FactTable facts = analyze(readers);
+    const Fact* memory = facts.find("device.memory");
+    ASSERT_NE(memory, nullptr);
+    EXPECT_EQ(memory->number("total_bytes"), 85520809984.0);
+  }
+}
+
+// Checkpoints of one process that two recorders saw, under different numbers.
+TEST(Engine, PausesOfAProcessAddUpOverItsRecordings) {
+  const auto record = [](FakeRecording& recording, std::int64_t from, bool is_later) {
+    if (is_later) recording.add_process({.pid = 7, .role = ProcessRole::kOther, .label = "bash"});
+    const std::uint32_t main = recording.add_process({.pid = 100, .role = ProcessRole::kMain, .has_hook = true});
+    for (std::int64_t i = from; i < from + 100; ++i) {
+      const std::int64_t start_ns = kBegin + i * kNsPerS;
+      recording.add_span({.start_ns = start_ns,
+                          .duration_ns = kNsPerS / 10,
+                          .kind = SpanKind::kCheckpoint,
+                          .process = main,
+                          .step = i,
+                          .value_a = 1'000'000});
+      recording.add_span(
+          {.start_ns = start_ns, .duration_ns = kNsPerS, .kind = SpanKind::kStep, .process = main, .step = i});
+      recording.add_sample("cpu.count", "", MetricKind::kGauge, 1, {start_ns, Value::of(4.0)});
+    }
+  };
+  FakeRecording first;
+  record(first, 0, false);
+  FakeRecording second;
+  record(second, 100, true);
+  const FactTable facts = analyze({&first, &second});
+  const Fact* pauses = facts.find("pauses.part");
+  ASSERT_NE(pauses, nullptr);
+  EXPECT_EQ(pauses->text("what"), "checkpoint");
+  EXPECT_EQ(pauses->number("bytes"), 1'000'000);
+  EXPECT_NEAR(*pauses->number("bytes_per_s"), 1e7, 1);
+  EXPECT_EQ(pauses->number("count"), 200);
+}
+
 }  // namespace
 }  // namespace hotlap

@@ -66,8 +66,9 @@ class FakeTrace {
     const RunInfo run;
     const RecordingInfo recording;
     const std::vector<ProcessInfo> processes{{.slot = 1, .role = ProcessRole::kMain}, {.slot = 2, .label = "gpu0"}};
+    const StepTable steps;
     const RunDescription description{
-        .run = &run, .recording = &recording, .processes = processes, .name_of = name_of()};
+        .run = &run, .recording = &recording, .steps = &steps, .processes = processes, .name_of = name_of()};
     FactTable out;
     for (const AnalyzerSpec* spec : all_analyzers()) {
       if (spec->id != analyzer) continue;

@@ -43,21 +43,21 @@ constexpr std::array kSchemas{FactSchema{"breakdown.parts", "shares of a typical
 
 class BreakdownAnalyzer final : public Analyzer {
  public:
-  explicit BreakdownAnalyzer(const RunDescription& run) : table_(run) {}
-  void on_processes(std::span<const ProcessInfo> processes) override { table_.on_processes(processes); }
-  void on_step(const Step& step) override { table_.on_step(step); }
+  explicit BreakdownAnalyzer(const RunDescription& run) : table_(run.steps) {}
   void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
     figures_.add(series, points);
   }
+  void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override {
+    figures_.add(series, minutes);
+  }
   void merge(const Analyzer& other) override {
     const auto& from = static_cast<const BreakdownAnalyzer&>(other);
-    table_.merge(from.table_);
     figures_.merge(from.figures_);
   }
 
   void snapshot(FactTable& out) const override {
-    for (const StepTable::Entry& entry : table_.entries()) {
-      const SteadySteps steady = entry.steps->steady();
+    for (const StepTable::Entry& entry : table_->entries()) {
+      const SteadySteps& steady = entry.steps->steady();
       const StepSums& sums = steady.sums;
       if (sums.hooked_steps == 0 || sums.hooked_ns == 0) continue;
       Fact fact{.kind = "breakdown.parts", .where = entry.where};
@@ -93,7 +93,7 @@ class BreakdownAnalyzer final : public Analyzer {
     return std::max(*whole_ms - *overlap_ms, 0.0) * static_cast<double>(kNsPerMs);
   }
 
-  StepTable table_;
+  const StepTable* table_;
   FigureTable figures_;
 };
 
@@ -108,6 +108,7 @@ extern constinit const AnalyzerSpec analyzer_breakdown{.id = "breakdown",
                                                        .produces = kSchemas,
                                                        .metrics = kMetrics,
                                                        .spans = {},
+                                                       .takes_minutes = true,
                                                        .open = open};
 
 }  // namespace hotlap

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "analysis/minutes.h"
 #include "analysis/node_analyzer.h"
 #include "analysis/steady_window.h"
 #include "analysis/time_profile.h"
@@ -86,9 +87,9 @@ struct Top {
 
 Top top_of(const RateProfile& profile, const SteadyWindow& window) {
   std::vector<double> rates;
-  const std::int64_t width_ns = std::max<std::int64_t>(profile.observed().width_ns(), 1);
+  const std::int64_t width_ns = std::max<std::int64_t>(profile.width_ns(), 1);
   for (std::int64_t t = window.from_ns; t < window.to_ns; t += width_ns) {
-    const double observed = profile.observed().sum(t, t + width_ns);
+    const double observed = profile.observed_s(t, t + width_ns);
     if (observed > 0) rates.push_back(profile.amount(t, t + width_ns) / observed);
   }
   if (rates.size() < 4) return {};
@@ -102,23 +103,8 @@ class CeilingsAnalyzer final : public NodeAnalyzer<CeilingsAnalyzer> {
  public:
   explicit CeilingsAnalyzer(const RunDescription& run) : NodeAnalyzer(run) {}
 
-  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
-    if (points.empty()) return;
-    first_ns_ = std::min(first_ns_, points.front().t_ns);
-    last_ns_ = std::max(last_ns_, points.back().t_ns);
-    if (series.metric == "network.link.speed") {
-      for (const SamplePoint& point : points) {
-        if (const auto bits = point.value.number(); bits && *bits > 0)
-          links_[series.instance] = *bits * series.scale / 8;
-      }
-      return;
-    }
-    const auto known = profiles_.find(series.instance);
-    const bool is_new = known == profiles_.end() || !known->second.contains(series.metric);
-    if (is_new && seen_ >= kSeriesMax) return;
-    if (is_new) ++seen_;
-    profiles_[series.instance].try_emplace(series.metric, kFullBusy).first->second.add(points, series.scale);
-  }
+  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override { take(series, points); }
+  void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override { take(series, minutes); }
 
   void on_event(const Event& event) override {
     if (event.kind == EventKind::kMountStuck && stuck_.size() < kSeriesMax) stuck_[event.text] += 1;
@@ -132,7 +118,7 @@ class CeilingsAnalyzer final : public NodeAnalyzer<CeilingsAnalyzer> {
   std::int64_t seen_ns() const { return last_ns_ > first_ns_ ? last_ns_ - first_ns_ : 0; }
 
   void snapshot_node(const std::string& node, FactTable& out) const {
-    const auto window = steady_or_observed(table_, first_ns_, last_ns_);
+    const auto window = steady_or_observed(*table_, first_ns_, last_ns_);
     if (!window) return;
     std::vector<Fact> networks;
     std::vector<Fact> disks;
@@ -149,6 +135,25 @@ class CeilingsAnalyzer final : public NodeAnalyzer<CeilingsAnalyzer> {
   }
 
  private:
+  // Samples or points of minutes.
+  template <class Point>
+  void take(const StoredSeries& series, std::span<const Point> points) {
+    if (points.empty()) return;
+    first_ns_ = std::min(first_ns_, begin_ns(points.front()));
+    last_ns_ = std::max(last_ns_, end_ns(points.back()));
+    if (series.metric == "network.link.speed") {
+      for (const Point& point : points) {
+        if (const auto bits = last_value(point); bits && *bits > 0) links_[series.instance] = *bits * series.scale / 8;
+      }
+      return;
+    }
+    const auto known = profiles_.find(series.instance);
+    const bool is_new = known == profiles_.end() || !known->second.contains(series.metric);
+    if (is_new && seen_ >= kSeriesMax) return;
+    if (is_new) ++seen_;
+    profiles_[series.instance].try_emplace(series.metric, kFullBusy).first->second.add(points, series.scale);
+  }
+
   using Metrics = std::map<std::string, RateProfile, std::less<>>;
   struct View {
     const Metrics& metrics;
@@ -258,6 +263,7 @@ extern constinit const AnalyzerSpec analyzer_ceilings{.id = "ceilings",
                                                       .produces = kSchemas,
                                                       .metrics = kMetrics,
                                                       .spans = {},
+                                                      .takes_minutes = true,
                                                       .open = open};
 
 }  // namespace hotlap

@@ -31,16 +31,6 @@ constexpr std::array kFields{
 };
 constexpr std::array kSchemas{FactSchema{"changes.point", "a lasting change of throughput", kFields}};
 
-constexpr std::array<std::pair<StepPart, std::string_view>, 8> kParts{{
-    {StepPart::kDataWait, "data_wait"},
-    {StepPart::kForward, "forward"},
-    {StepPart::kBackward, "backward"},
-    {StepPart::kOptimizer, "optimizer"},
-    {StepPart::kCheckpoint, "checkpoint"},
-    {StepPart::kGarbage, "gc"},
-    {StepPart::kCompile, "compile"},
-    {StepPart::kEvaluation, "evaluation"},
-}};
 constexpr std::size_t kProcessesMax = 64;
 constexpr std::size_t kBlocksMax = 256;
 constexpr std::size_t kBlocksOfPart = 6;  // at least, before and after
@@ -56,7 +46,7 @@ struct Block {
   double duration_ns = 0;
   double samples = 0;  // of the steps where they are known
   std::uint64_t sample_steps = 0;
-  std::array<double, kParts.size()> parts_ns{};
+  std::array<double, kWatchedParts.size()> parts_ns{};
 
   void add(const Block& other) {
     end_ns = other.end_ns;
@@ -117,12 +107,7 @@ class ChangesAnalyzer final : public NodeAnalyzer<ChangesAnalyzer> {
  public:
   explicit ChangesAnalyzer(const RunDescription& run) : NodeAnalyzer(run) {}
 
-  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
-    side_.add(series, points);
-  }
-
   void on_step(const Step& step) override {
-    NodeAnalyzer::on_step(step);
     last_ns_ = std::max(last_ns_, step.start_ns + step.duration_ns);
     if (step.loader_start_ns || step.duration_ns <= 0) return;
     if (steps_.size() >= kProcessesMax && !steps_.contains(step.process)) return;
@@ -136,8 +121,8 @@ class ChangesAnalyzer final : public NodeAnalyzer<ChangesAnalyzer> {
       one.samples = static_cast<double>(step.samples);
       one.sample_steps = 1;
     }
-    for (std::size_t i = 0; i < kParts.size(); ++i) {
-      one.parts_ns[i] = static_cast<double>(part_ns(step, kParts[i].first).value_or(0));
+    for (std::size_t i = 0; i < kWatchedParts.size(); ++i) {
+      one.parts_ns[i] = static_cast<double>(part_ns(step, kWatchedParts[i].first).value_or(0));
     }
     add(steps, one);
   }
@@ -145,7 +130,7 @@ class ChangesAnalyzer final : public NodeAnalyzer<ChangesAnalyzer> {
   std::int64_t seen_ns() const { return last_ns_; }
 
   void snapshot_node(const std::string& node, FactTable& out) const {
-    for (const StepTable::Entry& entry : table_.entries()) {
+    for (const StepTable::Entry& entry : table_->entries()) {
       const auto found = steps_.find(entry.slot);
       if (found == steps_.end()) continue;
       std::vector<Block> blocks;
@@ -222,7 +207,7 @@ class ChangesAnalyzer final : public NodeAnalyzer<ChangesAnalyzer> {
     fact.set("lasts_s", static_cast<double>(after.end_ns - after.start_ns) / 1e9);
     fact.set("lost_s", after.duration_ns * change / (1 + change) / 1e9);
     set_part(before, after, fact);
-    const auto move = side_.mover({{after.start_ns, after.end_ns}}, {{before.start_ns, before.end_ns}});
+    const auto move = side_->mover({{after.start_ns, after.end_ns}}, {{before.start_ns, before.end_ns}});
     if (!move) return;
     fact.set_text("along", move->series).set("along_before", move->otherwise).set("along_after", move->during);
   }
@@ -233,14 +218,14 @@ class ChangesAnalyzer final : public NodeAnalyzer<ChangesAnalyzer> {
     double most = 0;
     double known = 0;
     std::string_view name;
-    for (std::size_t i = 0; i < kParts.size(); ++i) {
+    for (std::size_t i = 0; i < kWatchedParts.size(); ++i) {
       const double grown =
           after.parts_ns[i] / static_cast<double>(after.steps) - before.parts_ns[i] / static_cast<double>(before.steps);
       const double share = grown / difference;
       known += std::max(share, 0.0);
       if (share <= most) continue;
       most = share;
-      name = kParts[i].second;
+      name = kWatchedParts[i].second;
     }
     if (1 - known > most) {
       most = 1 - known;
@@ -250,7 +235,6 @@ class ChangesAnalyzer final : public NodeAnalyzer<ChangesAnalyzer> {
     fact.set_text("part", std::string(name)).set("part_share_pct", std::min(100 * most, 100.0));
   }
 
-  SideSeries side_;
   std::map<std::uint32_t, Steps> steps_;
   std::int64_t last_ns_ = 0;
 };
@@ -262,7 +246,7 @@ std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_uni
 extern constinit const AnalyzerSpec analyzer_changes{.id = "changes",
                                                      .summary = "Lasting changes of throughput.",
                                                      .produces = kSchemas,
-                                                     .metrics = SideSeries::kMetrics,
+                                                     .metrics = {},
                                                      .spans = {},
                                                      .open = open};
 

@@ -46,11 +46,12 @@ struct Process {
 
 class CommunicationAnalyzer final : public Analyzer {
  public:
-  explicit CommunicationAnalyzer(const RunDescription& run) : run_(run), table_(run) {}
-  void on_processes(std::span<const ProcessInfo> processes) override { table_.on_processes(processes); }
-  void on_step(const Step& step) override { table_.on_step(step); }
+  explicit CommunicationAnalyzer(const RunDescription& run) : run_(run), table_(run.steps) {}
   void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
     figures_.add(series, points);
+  }
+  void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override {
+    figures_.add(series, minutes);
   }
 
   void on_spans(std::span<const Span> spans) override {
@@ -76,7 +77,7 @@ class CommunicationAnalyzer final : public Analyzer {
 
   void merge(const Analyzer& other) override {
     const auto& from = static_cast<const CommunicationAnalyzer&>(other);
-    for (const StepTable::Entry& entry : from.table_.entries()) {
+    for (const StepTable::Entry& entry : from.table_->entries()) {
       Fact fact = from.fact_of(entry);
       fact.where.node = from.run_.recording->node;
       if (!fact.fields.empty()) merged_.push_back(std::move(fact));
@@ -85,7 +86,7 @@ class CommunicationAnalyzer final : public Analyzer {
   }
 
   void snapshot(FactTable& out) const override {
-    for (const StepTable::Entry& entry : table_.entries()) {
+    for (const StepTable::Entry& entry : table_->entries()) {
       Fact fact = fact_of(entry);
       if (!fact.fields.empty()) out.add(std::move(fact));
     }
@@ -125,7 +126,7 @@ class CommunicationAnalyzer final : public Analyzer {
   }
 
   RunDescription run_;
-  StepTable table_;
+  const StepTable* table_;
   std::map<std::uint32_t, Process> by_slot_;
   FigureTable figures_;
   std::vector<Fact> merged_;
@@ -140,6 +141,7 @@ extern constinit const AnalyzerSpec analyzer_communication{.id = "communication"
                                                            .produces = kSchemas,
                                                            .metrics = kMetrics,
                                                            .spans = kSpans,
+                                                           .takes_minutes = true,
                                                            .open = open};
 
 }  // namespace hotlap

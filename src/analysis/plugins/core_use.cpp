@@ -4,8 +4,8 @@
 #include <array>
 #include <map>
 
-#include "analysis/analyzer.h"
-#include "analysis/step_table.h"
+#include "analysis/minutes.h"
+#include "analysis/node_analyzer.h"
 #include "analysis/time_profile.h"
 #include "base/clock.h"
 #include "base/format.h"
@@ -80,6 +80,7 @@ constexpr std::size_t kThreadFactsMax = 5;
 constexpr double kFullShare = 0.95;
 constexpr double kLowAverage = 0.5;
 constexpr double kThreadBusyMin = 0.2;
+constexpr double kLookedShareMin = 0.1;  // of a stretch of time, to speak for all of it
 constexpr double kMinWindowS = 1;
 constexpr double kGroupSlack = 1.1;  // counters of group, machine and processes are read at different moments
 
@@ -90,19 +91,40 @@ struct Window {
   double seconds() const { return static_cast<double>(to_ns - from_ns) / static_cast<double>(kNsPerS); }
 };
 
-class CoreUseAnalyzer final : public Analyzer {
+class CoreUseAnalyzer final : public NodeAnalyzer<CoreUseAnalyzer> {
  public:
-  explicit CoreUseAnalyzer(const RunDescription& run) : node_(run.recording->node), table_(run) {
-    on_processes(run.processes);
-  }
+  explicit CoreUseAnalyzer(const RunDescription& run) : NodeAnalyzer(run) { on_processes(run.processes); }
 
   void on_processes(std::span<const ProcessInfo> processes) override {
-    table_.on_processes(processes);
     for (const ProcessInfo& process : processes) roles_[slot_label(process)] = process.role;
   }
-  void on_step(const Step& step) override { table_.on_step(step); }
 
-  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
+  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override { take(series, points); }
+  void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override { take(series, minutes); }
+
+  std::int64_t seen_ns() const { return last_ns_ > first_ns_ ? last_ns_ - first_ns_ : 0; }
+
+  void snapshot_node(const std::string& node, FactTable& out) const {
+    const auto found = window();
+    if (!found) return;
+    Fact fact{.kind = "core_use.summary"};
+    fact.where.node = node;
+    fact.set("window_s", found->seconds()).set("steps_only", found->is_of_steps ? 1 : 0);
+    add_processes(*found, fact, out);
+    const Cores cores = cores_of(*found, fact.number("job_cores"));
+    set_totals(*found, cores, fact);
+    if (!cores.is_limited) set_hottest_core(*found, cores, fact);
+    add_threads(*found, fact.where, out);
+    out.add(std::move(fact));
+  }
+
+ private:
+  // Samples or points of minutes.
+  template <class Point>
+  void take(const StoredSeries& series, std::span<const Point> points) {
+    if (points.empty()) return;
+    first_ns_ = std::min(first_ns_, begin_ns(points.front()));
+    last_ns_ = std::max(last_ns_, end_ns(points.back()));
     if (series.kind == MetricKind::kCounter) {
       const auto key = std::pair(series.metric, series.instance);
       if (rates_.size() >= kSeriesMax && !rates_.contains(key)) return;
@@ -112,25 +134,6 @@ class CoreUseAnalyzer final : public Analyzer {
     }
   }
 
-  // Each node has its own cores: other recordings are kept whole and speak for themselves.
-  void merge(const Analyzer& other) override {
-    const auto& from = static_cast<const CoreUseAnalyzer&>(other);
-    if (rates_.empty() && gauges_.empty() && others_.empty() && node_ == from.node_) {
-      *this = from;
-      return;
-    }
-    others_.push_back(from);
-  }
-
-  void snapshot(FactTable& out) const override {
-    const bool has_several = std::ranges::any_of(others_, [&](const auto& other) { return other.node_ != node_; });
-    snapshot_one(has_several, out);
-    for (const CoreUseAnalyzer& other : others_) {
-      if (other.node_ != node_) other.snapshot_one(has_several, out);
-    }
-  }
-
- private:
   const RateProfile* rate_of(std::string_view metric, std::string_view instance = {}) const {
     const auto found = rates_.find(std::pair(std::string(metric), std::string(instance)));
     return found == rates_.end() ? nullptr : &found->second;
@@ -147,29 +150,15 @@ class CoreUseAnalyzer final : public Analyzer {
   }
 
   std::optional<Window> window() const {
-    for (const StepTable::Entry& entry : table_.entries()) {
-      const SteadySteps steady = entry.steps->steady();
+    for (const StepTable::Entry& entry : table_->entries()) {
+      const SteadySteps& steady = entry.steps->steady();
       const Window window{steady.from_ns, steady.to_ns, true};
       if (window.seconds() >= kMinWindowS) return window;
       break;
     }
     const RateProfile* busy = rate_of("cpu.busy.seconds");
-    if (busy == nullptr || busy->observed().end_ns() <= busy->observed().begin_ns()) return std::nullopt;
-    return Window{busy->observed().begin_ns(), busy->observed().end_ns(), false};
-  }
-
-  void snapshot_one(bool has_several, FactTable& out) const {
-    const auto found = window();
-    if (!found) return;
-    Fact fact{.kind = "core_use.summary"};
-    if (has_several) fact.where.node = node_;
-    fact.set("window_s", found->seconds()).set("steps_only", found->is_of_steps ? 1 : 0);
-    add_processes(*found, fact, out);
-    const Cores cores = cores_of(*found, fact.number("job_cores"));
-    set_totals(*found, cores, fact);
-    if (!cores.is_limited) set_hottest_core(*found, cores, fact);
-    add_threads(*found, fact.where, out);
-    out.add(std::move(fact));
+    if (busy == nullptr || busy->end_ns() <= busy->begin_ns()) return std::nullopt;
+    return Window{busy->begin_ns(), busy->end_ns(), false};
   }
 
   // What the job may use, and who uses it.
@@ -245,12 +234,13 @@ class CoreUseAnalyzer final : public Analyzer {
 
   // By buckets, as the count of usable cores is known only now.
   double full_share_pct(const Window& window, const Cores& cores) const {
-    const TimeProfile& observed = cores.used_by.front()->observed();
+    const RateProfile& observed = *cores.used_by.front();
+    const std::int64_t width_ns = observed.width_ns();
     double full_s = 0;
     double seen_s = 0;
-    for (std::int64_t t = window.from_ns; t < window.to_ns; t += observed.width_ns()) {
-      const std::int64_t end_ns = std::min(t + observed.width_ns(), window.to_ns);
-      const double seen = observed.sum(t, end_ns);
+    for (std::int64_t t = window.from_ns; t < window.to_ns; t += width_ns) {
+      const std::int64_t end_ns = std::min(t + width_ns, window.to_ns);
+      const double seen = observed.observed_s(t, end_ns);
       seen_s += seen;
       double used_s = 0;
       for (const RateProfile* profile : cores.used_by) used_s += profile->amount(t, end_ns);
@@ -277,21 +267,42 @@ class CoreUseAnalyzer final : public Analyzer {
   double hot_share_pct(const Window& window, const Cores& all) const {
     const RateProfile* busy = rate_of("cpu.busy.seconds");
     if (!all.usable || busy == nullptr) return 0;
-    const std::int64_t width_ns = busy->observed().width_ns();
-    double hot_s = 0;
+    std::vector<const RateProfile*> cores;
+    for (const auto& [key, profile] : rates_) {
+      if (key.first == "cpu.core.busy.seconds") cores.push_back(&profile);
+    }
+    const std::int64_t width_ns = busy->width_ns();
     double seen_s = 0;
+    double low_s = 0;
+    double looked_s = 0;  // of the time with a low average, what cores were looked at closely in
+    double hot_s = 0;
     for (std::int64_t t = window.from_ns; t < window.to_ns; t += width_ns) {
       const std::int64_t end_ns = std::min(t + width_ns, window.to_ns);
-      const double observed = busy->observed().sum(t, end_ns);
+      const double observed = busy->observed_s(t, end_ns);
       seen_s += observed;
       if (observed <= 0 || busy->amount(t, end_ns) / observed >= kLowAverage * *all.usable) continue;
-      double hottest = 0;
-      for (const auto& [key, profile] : rates_) {
-        if (key.first == "cpu.core.busy.seconds") hottest = std::max(hottest, profile.hot().sum(t, end_ns));
-      }
-      hot_s += std::min(hottest, observed);
+      low_s += observed;
+      const auto hottest = hottest_s(cores, t, end_ns);
+      if (!hottest) continue;
+      looked_s += observed;
+      hot_s += std::min(*hottest, observed);
     }
-    return seen_s > 0 ? 100 * hot_s / seen_s : 0;
+    return looked_s > 0 ? 100 * hot_s / looked_s * (low_s / seen_s) : 0;
+  }
+
+  // For how long the core was full that was so the longest, from the time in which cores were looked at closely;
+  // nothing where none was.
+  static std::optional<double> hottest_s(const std::vector<const RateProfile*>& cores, std::int64_t from_ns,
+                                         std::int64_t to_ns) {
+    std::optional<double> hottest = cores.empty() ? std::optional(0.0) : std::nullopt;
+    for (const RateProfile* core : cores) {
+      const double observed = core->observed_s(from_ns, to_ns);
+      const double looked = core->looked_s(from_ns, to_ns);
+      if (observed > 0 && looked < kLookedShareMin * observed) continue;
+      const double hot = looked > 0 ? core->hot_s(from_ns, to_ns) * (observed / looked) : 0;
+      hottest = std::max(hottest.value_or(0), hot);
+    }
+    return hottest;
   }
 
   ProcessRole role_of(const std::string& label) const {
@@ -357,12 +368,11 @@ class CoreUseAnalyzer final : public Analyzer {
     for (Fact& fact : facts) out.add(std::move(fact));
   }
 
-  std::string node_;
-  StepTable table_;
   std::map<std::string, ProcessRole> roles_;
   std::map<std::pair<std::string, std::string>, RateProfile> rates_;  // by metric and instance
   std::map<std::string, GaugeProfile, std::less<>> gauges_;
-  std::vector<CoreUseAnalyzer> others_;
+  std::int64_t first_ns_ = INT64_MAX;
+  std::int64_t last_ns_ = INT64_MIN;
 };
 
 std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_unique<CoreUseAnalyzer>(run); }
@@ -374,6 +384,7 @@ extern constinit const AnalyzerSpec analyzer_core_use{.id = "core_use",
                                                       .produces = kSchemas,
                                                       .metrics = kMetrics,
                                                       .spans = {},
+                                                      .takes_minutes = true,
                                                       .open = open};
 
 }  // namespace hotlap

@@ -44,10 +44,16 @@ class DeviceAnalyzer final : public Analyzer {
   void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
     figures_.add(series, points);
   }
+  void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override {
+    figures_.add(series, minutes);
+  }
 
   void merge(const Analyzer& other) override {
     const auto& from = static_cast<const DeviceAnalyzer&>(other);
-    from.each_device([&](const std::string& instance) { totals_[instance] = from.total_bytes(instance); });
+    // A recorder that was started again after the first steps was told no totals.
+    from.each_device([&](const std::string& instance) {
+      if (const auto total = from.total_bytes(instance)) totals_.insert_or_assign(instance, *total);
+    });
     figures_.merge(from.figures_);
   }
 
@@ -129,7 +135,7 @@ class DeviceAnalyzer final : public Analyzer {
 
   RunDescription run_;
   FigureTable figures_;
-  std::map<std::string, std::optional<double>> totals_;  // of merged recordings
+  std::map<std::string, double> totals_;  // of merged recordings
 };
 
 std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_unique<DeviceAnalyzer>(run); }
@@ -141,6 +147,7 @@ extern constinit const AnalyzerSpec analyzer_device{.id = "device",
                                                     .produces = kSchemas,
                                                     .metrics = kMetrics,
                                                     .spans = {},
+                                                    .takes_minutes = true,
                                                     .open = open};
 
 }  // namespace hotlap

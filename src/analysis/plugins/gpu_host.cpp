@@ -4,12 +4,12 @@
 #include <array>
 #include <map>
 
+#include "analysis/counter_track.h"
 #include "analysis/node_analyzer.h"
 #include "analysis/second_join.h"
 #include "analysis/steady_window.h"
 #include "analysis/widening_buckets.h"
 #include "base/format.h"
-#include "model/counter.h"
 
 namespace hotlap {
 namespace {
@@ -40,9 +40,11 @@ constexpr std::array<std::string_view, 8> kMetrics{
     "cpu.iowait.seconds", "disk.total.read.bytes", "disk.total.write.bytes",  "network.total.receive.bytes",
 };
 
+constexpr std::array<std::string_view, 1> kInFull{"gpu.busy.percent"};
 constexpr std::size_t kGpusMax = 16;
 constexpr std::size_t kTenths = 10;
 constexpr std::size_t kBucketsMax = 32;
+constexpr std::size_t kStretchesMax = 1024;
 constexpr double kIdleBelow = 10;
 
 enum Amount : std::size_t { kCore, kCores, kIowait, kRead, kWrite, kReceive, kAmounts };
@@ -114,10 +116,20 @@ class GpuHostAnalyzer final : public NodeAnalyzer<GpuHostAnalyzer> {
     join_.release([this](std::int64_t second, const SecondJoin::Row& row) { take(second, row, gpus_); });
   }
 
+  // Of these times it is not known what was at the same second: they are left out.
+  void on_minutes(const StoredSeries&, std::span<const TierPoint> minutes) override {
+    if (minutes.empty()) return;
+    last_ns_ = std::max(last_ns_, minutes.back().to_ns);
+    const Stretch stretch{minutes.front().from_ns, minutes.back().to_ns};
+    const bool goes_on = !left_out_.empty() && stretch.from_ns <= left_out_.back().to_ns + kNsPerS;
+    if (!goes_on && left_out_.size() < kStretchesMax) left_out_.push_back(stretch);
+    left_out_.back().to_ns = std::max(left_out_.back().to_ns, stretch.to_ns);
+  }
+
   std::int64_t seen_ns() const { return last_ns_ > first_ns_ ? last_ns_ - first_ns_ : 0; }
 
   void snapshot_node(const std::string& node, FactTable& out) const {
-    const auto window = steady_or_observed(table_, first_ns_, last_ns_);
+    const auto window = steady_or_observed(*table_, first_ns_, last_ns_);
     if (!window || gpus_.empty()) return;
     std::vector<Gpu> gpus = gpus_;
     join_.visit_waiting([&](std::int64_t second, const SecondJoin::Row& row) { take(second, row, gpus); });
@@ -150,10 +162,13 @@ class GpuHostAnalyzer final : public NodeAnalyzer<GpuHostAnalyzer> {
     std::size_t channel = 0;
     WideningBuckets<Meeting> meetings{kBucketsMax};
   };
+  struct Stretch {
+    std::int64_t from_ns;
+    std::int64_t to_ns;
+  };
   struct Counter {
     std::size_t channel = 0;
-    std::int64_t last_ns = INT64_MIN;
-    Value last;
+    CounterTrack track;
   };
 
   std::size_t new_channel() { return channels_++; }
@@ -168,14 +183,9 @@ class GpuHostAnalyzer final : public NodeAnalyzer<GpuHostAnalyzer> {
       if (series.metric == "cpu.core.iowait.seconds") iowaits_.push_back(found->second.channel);
     }
     Counter& counter = found->second;
-    for (const SamplePoint& point : points) {
-      const Value delta = counter.last_ns == INT64_MIN ? Value{} : counter_delta(counter.last, point.value);
-      if (const auto grown = delta.number(); grown && point.t_ns > counter.last_ns) {
-        join_.add_amount(counter.channel, counter.last_ns, point.t_ns, *grown * series.scale);
-      }
-      counter.last_ns = point.t_ns;
-      counter.last = point.value;
-    }
+    counter.track.add(points, [&](std::int64_t from_ns, std::int64_t to_ns, double grown) {
+      join_.add_amount(counter.channel, from_ns, to_ns, grown * series.scale);
+    });
   }
 
   std::optional<double> of(std::string_view metric, const SecondJoin::Row& row) const {
@@ -191,7 +201,12 @@ class GpuHostAnalyzer final : public NodeAnalyzer<GpuHostAnalyzer> {
     return most;
   }
 
+  bool is_left_out(std::int64_t t_ns) const {
+    return std::ranges::any_of(left_out_, [&](const Stretch& one) { return t_ns >= one.from_ns && t_ns < one.to_ns; });
+  }
+
   void take(std::int64_t second, const SecondJoin::Row& row, std::vector<Gpu>& gpus) const {
+    if (is_left_out(second * kNsPerS)) return;
     const auto core = highest(cores_, row);
     const auto iowait = highest(iowaits_, row);
     const std::array<std::optional<double>, kAmounts> amounts{core ? std::optional(100 * *core) : std::nullopt,
@@ -228,6 +243,7 @@ class GpuHostAnalyzer final : public NodeAnalyzer<GpuHostAnalyzer> {
   std::size_t channels_ = 0;
   std::vector<Gpu> gpus_;
   std::map<std::pair<std::string, std::string>, Counter> counters_;
+  std::vector<Stretch> left_out_;  // in time
   std::vector<std::size_t> cores_;
   std::vector<std::size_t> iowaits_;
   std::int64_t first_ns_ = INT64_MAX;
@@ -243,6 +259,8 @@ extern constinit const AnalyzerSpec analyzer_gpu_host{.id = "gpu_host",
                                                       .produces = kSchemas,
                                                       .metrics = kMetrics,
                                                       .spans = {},
+                                                      .takes_minutes = true,
+                                                      .in_full = kInFull,
                                                       .open = open};
 
 }  // namespace hotlap

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <type_traits>
 
+#include "analysis/minutes.h"
 #include "analysis/node_analyzer.h"
 #include "analysis/steady_window.h"
 #include "analysis/time_profile.h"
@@ -128,31 +130,8 @@ class GpuLimitsAnalyzer final : public NodeAnalyzer<GpuLimitsAnalyzer> {
   explicit GpuLimitsAnalyzer(const RunDescription& run)
       : NodeAnalyzer(run), is_capture_(run.recording != nullptr && run.recording->attributes.contains("source.file")) {}
 
-  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
-    if (points.empty() || (gpus_.size() >= kGpusMax && !gpus_.contains(series.instance))) return;
-    first_ns_ = std::min(first_ns_, points.front().t_ns);
-    last_ns_ = std::max(last_ns_, points.back().t_ns);
-    Gpu& gpu = gpus_[series.instance];
-    if (series.kind == MetricKind::kCounter) {
-      gpu.rates[series.metric].add(points, series.scale);
-      return;
-    }
-    gpu.gauges[series.metric].add(points, series.scale);
-    gpu.last_ns = std::max(gpu.last_ns, points.back().t_ns);
-    Reads& reads = gpu.reads[series.metric];
-    for (const SamplePoint& point : points) {
-      const auto number = point.value.number();
-      reads.all += 1;
-      if (!number) {
-        reads.failed += point.value.reason() == MissingReason::kReadFailed ? 1 : 0;
-        continue;
-      }
-      double& least = gpu.lowest.try_emplace(series.metric, *number * series.scale).first->second;
-      least = std::min(least, *number * series.scale);
-      double& most = gpu.highest.try_emplace(series.metric, *number * series.scale).first->second;
-      most = std::max(most, *number * series.scale);
-    }
-  }
+  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override { take(series, points); }
+  void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override { take(series, minutes); }
 
   void on_event(const Event& event) override {
     if (event.kind != EventKind::kGpuLost && event.kind != EventKind::kGpuBack && event.kind != EventKind::kGpuXid)
@@ -180,7 +159,7 @@ class GpuLimitsAnalyzer final : public NodeAnalyzer<GpuLimitsAnalyzer> {
   std::int64_t seen_ns() const { return last_ns_ > first_ns_ ? last_ns_ - first_ns_ : 0; }
 
   void snapshot_node(const std::string& node, FactTable& out) const {
-    const auto window = steady_or_observed(table_, first_ns_, last_ns_);
+    const auto window = steady_or_observed(*table_, first_ns_, last_ns_);
     for (const auto& [name, gpu] : gpus_) {
       if (!window) break;
       Fact fact{.kind = "gpu.limits"};
@@ -210,6 +189,45 @@ class GpuLimitsAnalyzer final : public NodeAnalyzer<GpuLimitsAnalyzer> {
   }
 
  private:
+  // Samples or points of minutes.
+  template <class Point>
+  void take(const StoredSeries& series, std::span<const Point> points) {
+    if (points.empty() || (gpus_.size() >= kGpusMax && !gpus_.contains(series.instance))) return;
+    first_ns_ = std::min(first_ns_, begin_ns(points.front()));
+    last_ns_ = std::max(last_ns_, end_ns(points.back()));
+    Gpu& gpu = gpus_[series.instance];
+    if (series.kind == MetricKind::kCounter) {
+      gpu.rates[series.metric].add(points, series.scale);
+      return;
+    }
+    gpu.gauges[series.metric].add(points, series.scale);
+    gpu.last_ns = std::max(gpu.last_ns, end_ns(points.back()));
+    if constexpr (std::is_same_v<Point, SamplePoint>) count(gpu.reads[series.metric], points);
+    std::optional<double> least;
+    std::optional<double> most;
+    for (const Point& point : points) {
+      const auto smallest = smallest_value(point);
+      if (!smallest) continue;
+      least = std::min(least.value_or(*smallest), *smallest);
+      const auto largest = largest_value(point);
+      most = std::max(most.value_or(*largest), *largest);
+    }
+    if (!least) return;
+    double& lowest = gpu.lowest.try_emplace(series.metric, *least * series.scale).first->second;
+    lowest = std::min(lowest, *least * series.scale);
+    double& highest = gpu.highest.try_emplace(series.metric, *most * series.scale).first->second;
+    highest = std::max(highest, *most * series.scale);
+  }
+
+  // Of minutes it is not known why a value is missing: a share is one of the samples that were looked at.
+  static void count(Reads& reads, std::span<const SamplePoint> points) {
+    for (const SamplePoint& point : points) {
+      reads.all += 1;
+      const bool is_failed = point.value.is_missing() && point.value.reason() == MissingReason::kReadFailed;
+      reads.failed += is_failed ? 1 : 0;
+    }
+  }
+
   static std::optional<double> mean(const Gpu& gpu, std::string_view metric, std::int64_t from_ns, std::int64_t to_ns) {
     const auto found = gpu.gauges.find(metric);
     return found == gpu.gauges.end() ? std::nullopt : found->second.mean(from_ns, to_ns);
@@ -339,6 +357,7 @@ extern constinit const AnalyzerSpec analyzer_gpu_limits{
     .produces = kSchemas,
     .metrics = kMetrics,
     .spans = {},
+    .takes_minutes = true,
     .open = open};
 
 }  // namespace hotlap

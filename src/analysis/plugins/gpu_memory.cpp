@@ -5,6 +5,7 @@
 #include <map>
 
 #include "analysis/growth.h"
+#include "analysis/minutes.h"
 #include "analysis/node_analyzer.h"
 #include "analysis/steady_window.h"
 
@@ -64,6 +65,8 @@ constexpr std::array<std::string_view, 7> kMetrics{
     "gpu.processes",         "gpu.is_of_job",          "allocator.",
     "hook.allocator.",
 };
+// Those of one look are put together by their time.
+constexpr std::array<std::string_view, 2> kInFull{"allocator.", "hook.allocator."};
 constexpr std::size_t kSeriesMax = 1024;
 constexpr double kNoiseBytesMin = 64 * 1024 * 1024.0;
 constexpr double kNoiseShare = 0.005;
@@ -102,33 +105,11 @@ class GpuMemoryAnalyzer final : public NodeAnalyzer<GpuMemoryAnalyzer> {
   void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
     if (series.metric.find("allocator.") != std::string::npos) {
       on_allocator(series, points);
-      return;
-    }
-    const bool is_of_process = series.metric == "gpu.process.memory.bytes";
-    const auto [device, process] =
-        is_of_process ? device_and_process(series.instance) : std::pair(series.instance, std::string());
-    if (gpus_.size() >= kSeriesMax && !gpus_.contains(device)) return;
-    Gpu& gpu = gpus_[device];
-    for (const SamplePoint& point : points) {
-      const auto number = point.value.number();
-      if (!number) {
-        if (is_of_process) gpu.by_process.erase(process);
-        continue;
-      }
-      const double value = *number * series.scale;
-      if (series.metric == "gpu.memory.used.bytes") {
-        gpu.used.add(point.t_ns, value);
-      } else if (series.metric == "gpu.memory.total.bytes") {
-        gpu.total = value;
-      } else if (series.metric == "gpu.processes") {
-        gpu.processes = value;
-      } else if (series.metric == "gpu.is_of_job") {
-        gpu.is_of_job = std::max(gpu.is_of_job.value_or(0), value);
-      } else if (gpu.by_process.size() < kSeriesMax) {
-        gpu.by_process[process] = value;
-      }
+    } else {
+      take(series, points);
     }
   }
+  void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override { take(series, minutes); }
 
   std::int64_t seen_ns() const {
     std::int64_t most = 0;
@@ -149,7 +130,7 @@ class GpuMemoryAnalyzer final : public NodeAnalyzer<GpuMemoryAnalyzer> {
       from_ns = std::min(from_ns, allocator.allocated.begin_ns());
       to_ns = std::max(to_ns, allocator.allocated.end_ns());
     }
-    const auto window = steady_or_observed(table_, from_ns, to_ns);
+    const auto window = steady_or_observed(*table_, from_ns, to_ns);
     if (!window) return;
     const double steps_per_s = steps_per_second(*window);
     for (const auto& [name, gpu] : gpus_) {
@@ -171,6 +152,35 @@ class GpuMemoryAnalyzer final : public NodeAnalyzer<GpuMemoryAnalyzer> {
   }
 
  private:
+  // Samples or points of minutes.
+  template <class Point>
+  void take(const StoredSeries& series, std::span<const Point> points) {
+    const bool is_of_process = series.metric == "gpu.process.memory.bytes";
+    const auto [device, process] =
+        is_of_process ? device_and_process(series.instance) : std::pair(series.instance, std::string());
+    if (gpus_.size() >= kSeriesMax && !gpus_.contains(device)) return;
+    Gpu& gpu = gpus_[device];
+    for (const Point& point : points) {
+      const auto number = last_value(point);
+      if (!number) {
+        if (is_of_process) gpu.by_process.erase(process);
+        continue;
+      }
+      const double value = *number * series.scale;
+      if (series.metric == "gpu.memory.used.bytes") {
+        gpu.used.add(point, series.scale);
+      } else if (series.metric == "gpu.memory.total.bytes") {
+        gpu.total = value;
+      } else if (series.metric == "gpu.processes") {
+        gpu.processes = value;
+      } else if (series.metric == "gpu.is_of_job") {
+        gpu.is_of_job = std::max(gpu.is_of_job.value_or(0), *largest_value(point) * series.scale);
+      } else if (gpu.by_process.size() < kSeriesMax) {
+        gpu.by_process[process] = value;
+      }
+    }
+  }
+
   // "main/cuda:0", "rank 3/cuda:3": who, and the device as the framework names it.
   void on_allocator(const StoredSeries& series, std::span<const SamplePoint> points) {
     const std::size_t slash = series.instance.rfind('/');
@@ -217,7 +227,7 @@ class GpuMemoryAnalyzer final : public NodeAnalyzer<GpuMemoryAnalyzer> {
   }
 
   double steps_per_second(const SteadyWindow& window) const {
-    const auto entries = table_.entries();
+    const auto entries = table_->entries();
     if (entries.empty() || window.seconds() <= 0) return 0;
     return static_cast<double>(entries.front().steps->steady().sums.steps) / window.seconds();
   }
@@ -287,6 +297,8 @@ extern constinit const AnalyzerSpec analyzer_gpu_memory{.id = "gpu_memory",
                                                         .produces = kSchemas,
                                                         .metrics = kMetrics,
                                                         .spans = {},
+                                                        .takes_minutes = true,
+                                                        .in_full = kInFull,
                                                         .open = open};
 
 }  // namespace hotlap

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "analysis/level_profile.h"
+#include "analysis/minutes.h"
 #include "analysis/node_analyzer.h"
 #include "analysis/steady_window.h"
 #include "analysis/time_profile.h"
@@ -61,7 +62,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kMeans{{
     {"gpu.power.watts", "power_w"},
 }};
 
-constexpr std::size_t kGpusMax = 128;  // instances of MIG among them
+constexpr std::array<std::string_view, 1> kInFull{"gpu.busy.percent"};  // how it is spread, and when it is idle
+constexpr std::size_t kGpusMax = 128;                                   // instances of MIG among them
 constexpr double kIdleBelow = 5;
 constexpr std::int64_t kGapNs = 15 * kNsPerS;  // a longer one between two samples is time that was not observed
 constexpr std::size_t kStretchesMax = 4096;
@@ -95,13 +97,10 @@ class GpuUseAnalyzer final : public NodeAnalyzer<GpuUseAnalyzer> {
       for (const SamplePoint& point : points) add_busy(gpu, point, series.scale);
       return;
     }
-    if (series.metric == "gpu.is_of_job") {
-      for (const SamplePoint& point : points) {
-        if (const auto is = point.value.number()) gpu.is_of_job = std::max(gpu.is_of_job.value_or(0), *is);
-      }
-      return;
-    }
-    gpu.means[series.metric].add(points, series.scale);
+    take(gpu, series, points);
+  }
+  void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override {
+    if (gpus_.size() < kGpusMax || gpus_.contains(series.instance)) take(gpus_[series.instance], series, minutes);
   }
 
   std::int64_t seen_ns() const {
@@ -119,7 +118,7 @@ class GpuUseAnalyzer final : public NodeAnalyzer<GpuUseAnalyzer> {
       from_ns = std::min(from_ns, gpu.first_ns);
       to_ns = std::max(to_ns, gpu.last_ns);
     }
-    const auto window = steady_or_observed(table_, from_ns, to_ns);
+    const auto window = steady_or_observed(*table_, from_ns, to_ns);
     if (!window) return;
     for (const auto& [name, gpu] : gpus_) {
       if (gpu.last_ns == INT64_MIN) continue;
@@ -136,6 +135,18 @@ class GpuUseAnalyzer final : public NodeAnalyzer<GpuUseAnalyzer> {
   }
 
  private:
+  // Samples or points of minutes.
+  template <class Point>
+  static void take(Gpu& gpu, const StoredSeries& series, std::span<const Point> points) {
+    if (series.metric != "gpu.is_of_job") {
+      gpu.means[series.metric].add(points, series.scale);
+      return;
+    }
+    for (const Point& point : points) {
+      if (const auto is = largest_value(point)) gpu.is_of_job = std::max(gpu.is_of_job.value_or(0), *is);
+    }
+  }
+
   static void add_busy(Gpu& gpu, const SamplePoint& point, double scale) {
     gpu.first_ns = std::min(gpu.first_ns, point.t_ns);
     const std::int64_t before_ns = gpu.last_ns;
@@ -226,6 +237,8 @@ extern constinit const AnalyzerSpec analyzer_gpu_use{.id = "gpu_use",
                                                      .produces = kSchemas,
                                                      .metrics = kMetrics,
                                                      .spans = {},
+                                                     .takes_minutes = true,
+                                                     .in_full = kInFull,
                                                      .open = open};
 
 }  // namespace hotlap

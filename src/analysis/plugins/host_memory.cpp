@@ -5,6 +5,7 @@
 #include <map>
 
 #include "analysis/growth.h"
+#include "analysis/minutes.h"
 #include "analysis/node_analyzer.h"
 #include "analysis/steady_window.h"
 #include "analysis/time_profile.h"
@@ -75,36 +76,11 @@ class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
   explicit HostMemoryAnalyzer(const RunDescription& run) : NodeAnalyzer(run) { on_processes(run.processes); }
 
   void on_processes(std::span<const ProcessInfo> processes) override {
-    NodeAnalyzer::on_processes(processes);
     for (const ProcessInfo& process : processes) roles_[slot_label(process)] = process.role;
   }
 
-  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
-    if (series.kind == MetricKind::kCounter) {
-      (series.metric == "memory.swap_in.pages" ? swap_in_ : pressure_).add(points, series.scale);
-      return;
-    }
-    const bool is_pss = series.metric == "process.memory.pss.bytes";
-    const bool is_process = is_pss || series.metric == "process.memory.rss.bytes";
-    if (is_process && processes_.size() >= kProcessesMax && !processes_.contains(series.instance)) return;
-    for (const SamplePoint& point : points) {
-      const auto number = point.value.number();
-      if (!number) continue;
-      const double value = *number * series.scale;
-      if (is_process) {
-        Process& process = processes_[series.instance];
-        (is_pss ? process.pss : process.rss).add(point.t_ns, value);
-      } else if (series.metric == "memory.working_set.bytes") {
-        machine_.add(point.t_ns, value);
-      } else if (series.metric == "memory.available.bytes") {
-        available_.add(point.t_ns, value);
-      } else if (series.metric == "cgroup.memory.working_set.bytes") {
-        group_.add(point.t_ns, value);
-      } else {
-        (series.metric == "memory.total.bytes" ? total_ : limit_) = value;
-      }
-    }
-  }
+  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override { take(series, points); }
+  void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override { take(series, minutes); }
 
   void on_event(const Event& event) override {
     if (event.kind == EventKind::kOomKill && event.value > 0) oom_kills_ += static_cast<double>(event.value);
@@ -124,13 +100,41 @@ class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
       from_ns = std::min(from_ns, process.rss.begin_ns());
       to_ns = std::max(to_ns, process.rss.end_ns());
     }
-    const auto window = steady_or_observed(table_, from_ns, to_ns);
+    const auto window = steady_or_observed(*table_, from_ns, to_ns);
     if (!window) return;
     add_summary(node, machine, *window, out);
     add_processes(node, *window, out);
   }
 
  private:
+  // Samples or points of minutes.
+  template <class Point>
+  void take(const StoredSeries& series, std::span<const Point> points) {
+    if (series.kind == MetricKind::kCounter) {
+      (series.metric == "memory.swap_in.pages" ? swap_in_ : pressure_).add(points, series.scale);
+      return;
+    }
+    const bool is_pss = series.metric == "process.memory.pss.bytes";
+    const bool is_process = is_pss || series.metric == "process.memory.rss.bytes";
+    if (is_process && processes_.size() >= kProcessesMax && !processes_.contains(series.instance)) return;
+    for (const Point& point : points) {
+      const auto number = last_value(point);
+      if (!number) continue;
+      if (is_process) {
+        Process& process = processes_[series.instance];
+        (is_pss ? process.pss : process.rss).add(point, series.scale);
+      } else if (series.metric == "memory.working_set.bytes") {
+        machine_.add(point, series.scale);
+      } else if (series.metric == "memory.available.bytes") {
+        available_.add(point, series.scale);
+      } else if (series.metric == "cgroup.memory.working_set.bytes") {
+        group_.add(point, series.scale);
+      } else {
+        (series.metric == "memory.total.bytes" ? total_ : limit_) = *number * series.scale;
+      }
+    }
+  }
+
   struct Process {
     LevelTrack rss;
     LevelTrack pss;
@@ -177,7 +181,7 @@ class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
   }
 
   void add_processes(const std::string& node, const SteadyWindow& window, FactTable& out) const {
-    const auto entries = table_.entries();
+    const auto entries = table_->entries();
     const double steps_per_s =
         entries.empty() ? 0 : static_cast<double>(entries.front().steps->steady().sums.steps) / window.seconds();
     std::vector<const LevelTrack*> rss;
@@ -244,6 +248,7 @@ extern constinit const AnalyzerSpec analyzer_host_memory{.id = "host_memory",
                                                          .produces = kSchemas,
                                                          .metrics = kMetrics,
                                                          .spans = {},
+                                                         .takes_minutes = true,
                                                          .open = open};
 
 }  // namespace hotlap

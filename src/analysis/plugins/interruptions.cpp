@@ -68,10 +68,6 @@ class InterruptionsAnalyzer final : public NodeAnalyzer<InterruptionsAnalyzer> {
  public:
   explicit InterruptionsAnalyzer(const RunDescription& run) : NodeAnalyzer(run), run_(run) {}
 
-  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
-    side_.add(series, points);
-  }
-
   void on_event(const Event& event) override {
     if (is_note_of(event, kSavedNote) && saved_ns_.size() < kMarksMax) saved_ns_.push_back(event.t_ns);
   }
@@ -87,7 +83,6 @@ class InterruptionsAnalyzer final : public NodeAnalyzer<InterruptionsAnalyzer> {
   }
 
   void on_step(const Step& step) override {
-    NodeAnalyzer::on_step(step);
     if (steps_.size() >= kProcessesMax && !steps_.contains(step.process)) return;
     Steps& steps = steps_[step.process];
     const std::int64_t end_ns = step.start_ns + step.duration_ns;
@@ -95,9 +90,10 @@ class InterruptionsAnalyzer final : public NodeAnalyzer<InterruptionsAnalyzer> {
     if (steps.count == 0) steps.first_ns = step.start_ns;
     if (step.duration_ns > 0) steps.durations.add(static_cast<double>(step.duration_ns));
     ++steps.count;
-    const double typical = steps.durations.quantile(0.5).value_or(0);
-    const std::int64_t limit_ns = std::max(kShortestNs, static_cast<std::int64_t>(kFarAbove * typical));
-    if (steps.count > kStepsMin && steps.pauses.size() < kPausesMax) {
+    const bool is_long = std::max(step.start_ns - steps.end_ns, step.duration_ns) >= kShortestNs;
+    if (is_long && steps.count > kStepsMin && steps.pauses.size() < kPausesMax) {
+      const double typical = steps.durations.quantile(0.5).value_or(0);
+      const std::int64_t limit_ns = std::max(kShortestNs, static_cast<std::int64_t>(kFarAbove * typical));
       if (step.start_ns - steps.end_ns >= limit_ns) {
         steps.pauses.push_back({.index = step.index,
                                 .number = steps.count,
@@ -121,7 +117,7 @@ class InterruptionsAnalyzer final : public NodeAnalyzer<InterruptionsAnalyzer> {
   std::int64_t seen_ns() const { return last_ns_; }
 
   void snapshot_node(const std::string& node, FactTable& out) const {
-    for (const StepTable::Entry& entry : table_.entries()) {
+    for (const StepTable::Entry& entry : table_->entries()) {
       const auto found = steps_.find(entry.slot);
       if (found == steps_.end()) continue;
       std::vector<Pause> pauses = found->second.pauses;
@@ -203,14 +199,14 @@ class InterruptionsAnalyzer final : public NodeAnalyzer<InterruptionsAnalyzer> {
     set_period(pauses, fact);
     set_marks(steps, pauses, fact);
     const auto both = [&](const SideSeries::Stretches& stretches) -> std::optional<double> {
-      const auto disk = side_.mean("disk.total.write.bytes", stretches);
-      const auto sent = side_.mean("network.total.transmit.bytes", stretches);
+      const auto disk = side_->mean("disk.total.write.bytes", stretches);
+      const auto sent = side_->mean("network.total.transmit.bytes", stretches);
       return disk || sent ? std::optional(std::max(disk.value_or(0), sent.value_or(0))) : std::nullopt;
     };
     fact.set("write_bytes_per_s", both(during)).set("write_otherwise_bytes_per_s", both(otherwise));
-    fact.set("read_bytes_per_s", side_.mean("disk.total.read.bytes", during));
-    fact.set("gpu_busy_pct", side_.mean("gpu.busy.percent", during));
-    fact.set("gpu_busy_otherwise_pct", side_.mean("gpu.busy.percent", otherwise));
+    fact.set("read_bytes_per_s", side_->mean("disk.total.read.bytes", during));
+    fact.set("gpu_busy_pct", side_->mean("gpu.busy.percent", during));
+    fact.set("gpu_busy_otherwise_pct", side_->mean("gpu.busy.percent", otherwise));
   }
 
   static void set_period(const std::vector<Pause>& pauses, Fact& fact) {
@@ -248,7 +244,6 @@ class InterruptionsAnalyzer final : public NodeAnalyzer<InterruptionsAnalyzer> {
   }
 
   const RunDescription& run_;
-  SideSeries side_;
   std::map<std::uint32_t, Steps> steps_;
   std::vector<std::int64_t> saved_ns_;
   std::vector<std::int64_t> epochs_ns_;

@@ -148,11 +148,8 @@ class LoaderAnalyzer final : public Analyzer {
     }
   }
 
-  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
-    if (series.instance.find(kDepth) == std::string::npos) return;
-    if (queue_depths_.size() >= kDepthsMax && !queue_depths_.contains(series.instance)) return;
-    queue_depths_[series.instance].add(points, series.scale);
-  }
+  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override { take(series, points); }
+  void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override { take(series, minutes); }
 
   void merge(const Analyzer& other) override {
     for (Group& group : static_cast<const LoaderAnalyzer&>(other).training_groups()) {
@@ -174,6 +171,14 @@ class LoaderAnalyzer final : public Analyzer {
   }
 
  private:
+  // Samples or points of minutes.
+  template <class Point>
+  void take(const StoredSeries& series, std::span<const Point> points) {
+    if (series.instance.find(kDepth) == std::string::npos) return;
+    if (queue_depths_.size() >= kDepthsMax && !queue_depths_.contains(series.instance)) return;
+    queue_depths_[series.instance].add(points, series.scale);
+  }
+
   const ProcessInfo* process_of(std::uint32_t slot) const {
     const auto found = processes_.find(slot);
     return found == processes_.end() ? nullptr : &found->second;
@@ -416,6 +421,7 @@ extern constinit const AnalyzerSpec analyzer_loader{.id = "loader",
                                                     .produces = kSchemas,
                                                     .metrics = kMetrics,
                                                     .spans = kSpans,
+                                                    .takes_minutes = true,
                                                     .version = 2,
                                                     .open = open};
 

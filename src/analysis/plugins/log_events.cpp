@@ -6,6 +6,7 @@
 #include <string>
 
 #include "analysis/analyzer.h"
+#include "analysis/minutes.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "model/log_message.h"
@@ -100,18 +101,8 @@ class LogEventsAnalyzer final : public Analyzer {
     }
   }
 
-  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
-    if (points.empty() || ports_.size() >= kEntriesMax) return;
-    Port& port = ports_[series.metric + " " + series.instance];
-    port.name = series.instance;
-    for (const SamplePoint& point : points) {
-      const auto value = point.value.number();
-      if (!value) continue;
-      if (!port.first) port.first = *value * series.scale, port.from_ns = point.t_ns;
-      port.last = *value * series.scale;
-      port.to_ns = point.t_ns;
-    }
-  }
+  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override { take(series, points); }
+  void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override { take(series, minutes); }
 
   void merge(const Analyzer& other) override {
     const auto& from = static_cast<const LogEventsAnalyzer&>(other);
@@ -141,6 +132,21 @@ class LogEventsAnalyzer final : public Analyzer {
   }
 
  private:
+  // Samples or points of minutes.
+  template <class Point>
+  void take(const StoredSeries& series, std::span<const Point> points) {
+    if (points.empty() || ports_.size() >= kEntriesMax) return;
+    Port& port = ports_[series.metric + " " + series.instance];
+    port.name = series.instance;
+    for (const Point& point : points) {
+      const auto value = last_value(point);
+      if (!value) continue;
+      if (!port.first) port.first = *value * series.scale, port.from_ns = end_ns(point);
+      port.last = *value * series.scale;
+      port.to_ns = end_ns(point);
+    }
+  }
+
   struct Entry {
     Event event;
     double count = 0;
@@ -306,6 +312,7 @@ extern constinit const AnalyzerSpec analyzer_log_events{
     .produces = kSchemas,
     .metrics = kMetrics,
     .spans = {},
+    .takes_minutes = true,
     .open = open};
 
 }  // namespace hotlap

@@ -73,21 +73,18 @@ struct Said {
 
 class ModelAnalyzer final : public Analyzer {
  public:
-  explicit ModelAnalyzer(const RunDescription& run) : run_(run), table_(run) {}
-  void on_processes(std::span<const ProcessInfo> processes) override { table_.on_processes(processes); }
-  void on_step(const Step& step) override { table_.on_step(step); }
+  explicit ModelAnalyzer(const RunDescription& run) : run_(run), table_(run.steps) {}
 
   void merge(const Analyzer& other) override {
     const auto& from = static_cast<const ModelAnalyzer&>(other);
-    for (const StepTable::Entry& entry : from.table_.entries()) {
+    for (const StepTable::Entry& entry : from.table_->entries()) {
       if (auto said = from.said_by(entry.process)) merged_.insert_or_assign(entry.process, std::move(*said));
     }
-    table_.merge(from.table_);
   }
 
   void snapshot(FactTable& out) const override {
     bool is_first = true;
-    for (const StepTable::Entry& entry : table_.entries()) {
+    for (const StepTable::Entry& entry : table_->entries()) {
       auto said = said_by(entry.process);
       if (!said) continue;
       Fact efficiency = efficiency_of(*said, entry);
@@ -220,7 +217,7 @@ class ModelAnalyzer final : public Analyzer {
   }
 
   RunDescription run_;
-  StepTable table_;
+  const StepTable* table_;
   std::map<std::string, Said> merged_;  // of other recordings, by process
 };
 

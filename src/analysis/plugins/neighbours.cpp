@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "analysis/minutes.h"
 #include "analysis/node_analyzer.h"
 #include "analysis/steady_window.h"
 #include "analysis/time_profile.h"
@@ -63,32 +64,18 @@ class NeighboursAnalyzer final : public NodeAnalyzer<NeighboursAnalyzer> {
   explicit NeighboursAnalyzer(const RunDescription& run) : NodeAnalyzer(run) {}
 
   void on_step(const Step& step) override {
-    NodeAnalyzer::on_step(step);
     if (!slot_) slot_ = step.process;
     if (*slot_ != step.process || step.duration_ns <= 0) return;
     steps_.add(step.start_ns, step.start_ns + step.duration_ns, 1);
   }
 
-  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
-    if (points.empty()) return;
-    first_ns_ = std::min(first_ns_, points.front().t_ns);
-    last_ns_ = std::max(last_ns_, points.back().t_ns);
-    if (series.metric == "process.cpu.seconds") {
-      if (processes_.size() < kBuckets || processes_.contains(series.instance))
-        processes_.try_emplace(series.instance, 0.95, kBuckets).first->second.add(points, series.scale);
-    } else if (series.metric == "cpu.steal.seconds") {
-      steal_.add(points, series.scale);
-    } else if (series.metric == "cpu.busy.seconds") {
-      busy_.add(points, series.scale);
-    } else {
-      (series.metric == "cpu.count" ? count_ : usable_).add(points, series.scale);
-    }
-  }
+  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override { take(series, points); }
+  void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override { take(series, minutes); }
 
   std::int64_t seen_ns() const { return last_ns_ > first_ns_ ? last_ns_ - first_ns_ : 0; }
 
   void snapshot_node(const std::string& node, FactTable& out) const {
-    const auto window = steady_or_observed(table_, first_ns_, last_ns_);
+    const auto window = steady_or_observed(*table_, first_ns_, last_ns_);
     const auto cores = count_.last();
     if (!window || !cores || *cores <= 0) return;
     const double usable = usable_.last().value_or(*cores);
@@ -128,13 +115,31 @@ class NeighboursAnalyzer final : public NodeAnalyzer<NeighboursAnalyzer> {
   }
 
  private:
+  // Samples or points of minutes.
+  template <class Point>
+  void take(const StoredSeries& series, std::span<const Point> points) {
+    if (points.empty()) return;
+    first_ns_ = std::min(first_ns_, begin_ns(points.front()));
+    last_ns_ = std::max(last_ns_, end_ns(points.back()));
+    if (series.metric == "process.cpu.seconds") {
+      if (processes_.size() < kBuckets || processes_.contains(series.instance))
+        processes_.try_emplace(series.instance, 0.95, kBuckets).first->second.add(points, series.scale);
+    } else if (series.metric == "cpu.steal.seconds") {
+      steal_.add(points, series.scale);
+    } else if (series.metric == "cpu.busy.seconds") {
+      busy_.add(points, series.scale);
+    } else {
+      (series.metric == "cpu.count" ? count_ : usable_).add(points, series.scale);
+    }
+  }
+
   // visit(rate, seconds, steps, from_ns, to_ns) for each stretch of the profile inside the window.
   template <class Visit>
   void walk(const RateProfile& profile, const SteadyWindow& window, const Visit& visit) const {
-    const std::int64_t width_ns = profile.observed().width_ns();
+    const std::int64_t width_ns = profile.width_ns();
     for (std::int64_t t = window.from_ns; t < window.to_ns; t += width_ns) {
       const std::int64_t to_ns = std::min(t + width_ns, window.to_ns);
-      const double seconds = profile.observed().sum(t, to_ns);
+      const double seconds = profile.observed_s(t, to_ns);
       if (seconds <= 0) continue;
       visit(profile.amount(t, to_ns) / seconds, seconds, steps_.sum(t, to_ns), t, to_ns);
     }
@@ -160,6 +165,7 @@ extern constinit const AnalyzerSpec analyzer_neighbours{.id = "neighbours",
                                                         .produces = kSchemas,
                                                         .metrics = kMetrics,
                                                         .spans = {},
+                                                        .takes_minutes = true,
                                                         .open = open};
 
 }  // namespace hotlap

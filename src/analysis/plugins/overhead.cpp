@@ -7,6 +7,7 @@
 
 #include "analysis/analyzer.h"
 #include "analysis/block_means.h"
+#include "analysis/minutes.h"
 #include "analysis/step_table.h"
 #include "analysis/time_profile.h"
 #include "base/clock.h"
@@ -37,9 +38,7 @@ struct Block {
 
 class OverheadAnalyzer final : public Analyzer {
  public:
-  explicit OverheadAnalyzer(const RunDescription& run) : table_(run) {}
-  void on_processes(std::span<const ProcessInfo> processes) override { table_.on_processes(processes); }
-  void on_step(const Step& step) override { table_.on_step(step); }
+  explicit OverheadAnalyzer(const RunDescription& run) : table_(run.steps) {}
 
   void on_spans(std::span<const Span> spans) override {
     for (const Span& span : spans) {
@@ -55,26 +54,26 @@ class OverheadAnalyzer final : public Analyzer {
   }
 
   void on_samples(const StoredSeries&, std::span<const SamplePoint> points) override { cpu_.add(points, 1e-9); }
+  void on_minutes(const StoredSeries&, std::span<const TierPoint> minutes) override { cpu_.add(minutes, 1e-9); }
 
   void merge(const Analyzer& other) override {
     const auto& from = static_cast<const OverheadAnalyzer&>(other);
-    table_.merge(from.table_);
     own_ns_ += from.own_ns_;
     own_steps_ += from.own_steps_;
     blocks_.insert(blocks_.end(), from.blocks_.begin(), from.blocks_.end());
-    if (cpu_.observed().end_ns() == 0) cpu_ = from.cpu_;
+    if (cpu_.end_ns() == 0) cpu_ = from.cpu_;
   }
 
   void snapshot(FactTable& out) const override {
     Fact fact{.kind = "self.overhead"};
-    const auto cores = cpu_.rate(cpu_.observed().begin_ns(), cpu_.observed().end_ns());
+    const auto cores = cpu_.rate(cpu_.begin_ns(), cpu_.end_ns());
     fact.set("recorder_cores", cores);
     std::optional<double> direct;
     if (own_steps_ > 0) {
       fact.set("hook_us_per_step", own_ns_ / own_steps_ / static_cast<double>(kNsPerUs));
-      const auto entries = table_.entries();
+      const auto entries = table_->entries();
       if (!entries.empty()) {
-        const SteadySteps steady = entries.front().steps->steady();
+        const SteadySteps& steady = entries.front().steps->steady();
         if (steady.sums.steps > 0) {
           const double mean_ns = static_cast<double>(steady.sums.duration_ns) / static_cast<double>(steady.sums.steps);
           direct = 100 * own_ns_ / own_steps_ / mean_ns;
@@ -114,7 +113,7 @@ class OverheadAnalyzer final : public Analyzer {
     return true;
   }
 
-  StepTable table_;
+  const StepTable* table_;
   double own_ns_ = 0;
   double own_steps_ = 0;
   std::vector<Block> blocks_;
@@ -130,6 +129,7 @@ extern constinit const AnalyzerSpec analyzer_overhead{.id = "overhead",
                                                       .produces = kSchemas,
                                                       .metrics = kMetrics,
                                                       .spans = kSpans,
+                                                      .takes_minutes = true,
                                                       .open = open};
 
 }  // namespace hotlap

@@ -38,27 +38,19 @@ constexpr double kTooLargeShare = 0.7;
 // All counters of one kind together over time.
 class CounterSum {
  public:
-  void add(const std::string& instance, std::span<const SamplePoint> points, double scale) {
-    if (last_.size() >= kSeriesMax && !last_.contains(instance)) return;
-    auto& [last_ns, last] = last_[instance];
-    for (const SamplePoint& point : points) {
-      if (last_ns >= 0) {
-        if (const auto grown = counter_delta(last, point.value).number())
-          amounts_.add(last_ns, point.t_ns, *grown * scale);
-      }
-      last_ns = point.t_ns;
-      last = point.value;
-    }
+  // Samples or points of minutes.
+  template <class Point>
+  void add(const std::string& instance, std::span<const Point> points, double scale) {
+    if (counters_.size() >= kSeriesMax && !counters_.contains(instance)) return;
+    counters_[instance].add(points, [&](std::int64_t from_ns, std::int64_t to_ns, double grown) {
+      amounts_.add(from_ns, to_ns, grown * scale);
+    });
   }
   double amount(std::int64_t from_ns, std::int64_t to_ns) const { return amounts_.sum(from_ns, to_ns); }
-  bool is_empty() const { return last_.empty(); }
+  bool is_empty() const { return counters_.empty(); }
 
  private:
-  struct Last {
-    std::int64_t t_ns = -1;
-    Value value;
-  };
-  std::map<std::string, Last> last_;
+  std::map<std::string, CounterTrack> counters_;
   TimeProfile amounts_;
 };
 
@@ -67,7 +59,6 @@ class PageCacheAnalyzer final : public NodeAnalyzer<PageCacheAnalyzer> {
   explicit PageCacheAnalyzer(const RunDescription& run) : NodeAnalyzer(run) {}
 
   void on_step(const Step& step) override {
-    NodeAnalyzer::on_step(step);
     if (process_ && *process_ != step.process) return;  // one of several ranks speaks for all of the machine
     process_ = step.process;
     steps_.add(step.start_ns, step.start_ns + step.duration_ns, 1);
@@ -75,6 +66,9 @@ class PageCacheAnalyzer final : public NodeAnalyzer<PageCacheAnalyzer> {
 
   void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
     (series.metric == kMetrics[0] ? asked_ : read_).add(series.instance, points, series.scale);
+  }
+  void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override {
+    (series.metric == kMetrics[0] ? asked_ : read_).add(series.instance, minutes, series.scale);
   }
 
   void on_spans(std::span<const Span> spans) override {
@@ -144,6 +138,7 @@ extern constinit const AnalyzerSpec analyzer_page_cache{.id = "page_cache",
                                                         .produces = kSchemas,
                                                         .metrics = kMetrics,
                                                         .spans = kSpans,
+                                                        .takes_minutes = true,
                                                         .open = open};
 
 }  // namespace hotlap

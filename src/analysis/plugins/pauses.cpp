@@ -38,60 +38,54 @@ double seconds(std::int64_t ns) { return static_cast<double>(ns) / static_cast<d
 class PausesAnalyzer final : public Analyzer {
  public:
   explicit PausesAnalyzer(const RunDescription& run)
-      : table_(run), node_(run.recording == nullptr ? std::string() : run.recording->node) {
+      : table_(run.steps), node_(run.recording == nullptr ? std::string() : run.recording->node) {
     on_processes(run.processes);
   }
 
   void on_processes(std::span<const ProcessInfo> processes) override {
-    table_.on_processes(processes);
     for (const ProcessInfo& process : processes) labels_[process.slot] = slot_label(process);
   }
-  void on_step(const Step& step) override { table_.on_step(step); }
 
   void on_spans(std::span<const Span> spans) override {
     for (const Span& span : spans) {
       if (span.duration_ns <= 0) continue;
-      const std::pair key{node_, span.process};
-      if (span.kind == SpanKind::kEvaluation) {
-        if (evaluated_.size() < kProcessesMax || evaluated_.contains(key)) evaluated_[key].add(span);
-        continue;
-      }
       const bool is_load = span.value_b == 1;
-      if (span.kind != SpanKind::kCheckpoint || is_load || span.value_a <= 0) continue;
-      if (saved_.size() >= kProcessesMax && !saved_.contains(key)) continue;
-      Saved& saved = saved_[key];
-      ++saved.count;
-      saved.bytes += span.value_a;
-      saved.ns += span.duration_ns;
+      const bool is_save = span.kind == SpanKind::kCheckpoint && !is_load && span.value_a > 0;
+      if (span.kind != SpanKind::kEvaluation && !is_save) continue;
+      if (processes_.size() >= kProcessesMax && !processes_.contains(span.process)) continue;
+      Process& process = processes_[span.process];
+      if (is_save) {
+        process.saved.add({.count = 1, .bytes = span.value_a, .ns = span.duration_ns});
+      } else {
+        process.evaluated.add(span);
+      }
     }
   }
 
   void merge(const Analyzer& other) override {
     const auto& from = static_cast<const PausesAnalyzer&>(other);
-    table_.merge(from.table_);
-    for (const auto& [key, saved] : from.saved_) {
-      Saved& own = saved_[own_key(from, key)];
-      own.count += saved.count;
-      own.bytes += saved.bytes;
-      own.ns += saved.ns;
-    }
-    for (const auto& [key, evaluated] : from.evaluated_) evaluated_[own_key(from, key)].add(evaluated);
+    for (const auto& [key, process] : from.merged_) merged_[key].add(process);
+    for (const auto& [slot, process] : from.processes_) merged_[from.key_of(slot)].add(process);
   }
 
   void snapshot(FactTable& out) const override {
-    for (const StepTable::Entry& entry : table_.entries()) {
-      add_checkpoints(entry, out);
-      add_evaluations(entry, out);
+    for (const StepTable::Entry& entry : table_->entries()) {
+      const Process* process = process_of(entry);
+      add_checkpoints(entry, process, out);
+      add_evaluations(entry, process, out);
     }
   }
 
  private:
-  using Key = std::pair<std::string, std::uint32_t>;  // node and slot
-
   struct Saved {
     std::uint64_t count = 0;
     std::int64_t bytes = 0;
     std::int64_t ns = 0;
+    void add(const Saved& other) {
+      count += other.count;
+      bytes += other.bytes;
+      ns += other.ns;
+    }
   };
 
   // No step contains an evaluation: the one after it begins where it ended.
@@ -149,18 +143,32 @@ class PausesAnalyzer final : public Analyzer {
     }
   };
 
-  // Each recorder of a node numbers the processes anew.
-  Key own_key(const PausesAnalyzer& from, Key key) const {
-    const auto label = from.labels_.find(key.second);
-    if (from.node_ != node_ || label == from.labels_.end()) return key;
-    const auto own = std::ranges::find(labels_, label->second, [](const auto& entry) { return entry.second; });
-    if (own != labels_.end()) key.second = own->first;
-    return key;
+  struct Process {
+    Saved saved;
+    Evaluated evaluated;
+    void add(const Process& other) {
+      saved.add(other.saved);
+      evaluated.add(other.evaluated);
+    }
+  };
+
+  // Each recorder of a node numbers the processes anew: over several recordings the label names them.
+  using Key = std::pair<std::string, std::string>;  // node and label
+
+  Key key_of(std::uint32_t slot) const {
+    const auto label = labels_.find(slot);
+    return {node_, label == labels_.end() ? std::string() : label->second};
   }
 
-  template <class Map>
-  auto of_entry(const Map& map, const StepTable::Entry& entry) const {
-    return map.find({entry.where.node.empty() ? node_ : entry.where.node, entry.slot});
+  const Process* process_of(const StepTable::Entry& entry) const {
+    if (merged_.empty()) {
+      const auto found = processes_.find(entry.slot);
+      return found == processes_.end() ? nullptr : &found->second;
+    }
+    const auto found = std::ranges::find_if(merged_, [&](const auto& one) {
+      return one.first.second == entry.process && (entry.where.node.empty() || one.first.first == entry.where.node);
+    });
+    return found == merged_.end() ? nullptr : &found->second;
   }
 
   static Fact pauses_fact(const StepTable::Entry& entry, std::string_view what, std::uint64_t times,
@@ -174,7 +182,7 @@ class PausesAnalyzer final : public Analyzer {
     return fact;
   }
 
-  void add_checkpoints(const StepTable::Entry& entry, FactTable& out) const {
+  static void add_checkpoints(const StepTable::Entry& entry, const Process* process, FactTable& out) {
     const PartPauses& pauses = entry.steps->pauses(StepPart::kCheckpoint);
     const std::int64_t span_ns = entry.steps->span_ns();
     if (pauses.measured == 0 || span_ns <= 0) return;
@@ -185,20 +193,20 @@ class PausesAnalyzer final : public Analyzer {
       fact.set("every_steps", every);
       fact.set("every_s", every * seconds(span_ns) / static_cast<double>(entry.steps->count()));
     }
-    if (const auto saved = of_entry(saved_, entry); saved != saved_.end()) {
-      fact.set("bytes", static_cast<double>(saved->second.bytes) / static_cast<double>(saved->second.count));
-      fact.set("bytes_per_s", static_cast<double>(saved->second.bytes) / seconds(saved->second.ns));
+    if (process != nullptr && process->saved.count > 0) {
+      fact.set("bytes", static_cast<double>(process->saved.bytes) / static_cast<double>(process->saved.count));
+      fact.set("bytes_per_s", static_cast<double>(process->saved.bytes) / seconds(process->saved.ns));
     }
     out.add(std::move(fact));
   }
 
-  void add_evaluations(const StepTable::Entry& entry, FactTable& out) const {
+  static void add_evaluations(const StepTable::Entry& entry, const Process* process, FactTable& out) {
     const std::int64_t span_ns = entry.steps->span_ns();
     if (entry.steps->pauses(StepPart::kEvaluation).measured == 0 || span_ns <= 0) return;
-    const auto found = of_entry(evaluated_, entry);
-    const auto [sum, last_ns] = found == evaluated_.end()
-                                    ? std::pair<Evaluated, std::int64_t>{}
-                                    : found->second.between(entry.steps->end_ns() - span_ns, entry.steps->end_ns());
+    const auto [sum, last_ns] =
+        process == nullptr
+            ? std::pair<Evaluated, std::int64_t>{}
+            : process->evaluated.between(entry.steps->end_ns() - span_ns, entry.steps->end_ns());
     Fact fact = pauses_fact(entry, "evaluation", sum.count, sum.ns, sum.longest_ns);
     if (sum.count > 1) {
       const double every_s = seconds(last_ns - sum.first_ns) / (static_cast<double>(sum.count) - 1);
@@ -212,11 +220,11 @@ class PausesAnalyzer final : public Analyzer {
     out.add(std::move(fact));
   }
 
-  StepTable table_;
+  const StepTable* table_;
   std::string node_;
   std::map<std::uint32_t, std::string> labels_;
-  std::map<Key, Saved> saved_;
-  std::map<Key, Evaluated> evaluated_;
+  std::map<std::uint32_t, Process> processes_;  // by slot
+  std::map<Key, Process> merged_;               // of recordings that were merged
 };
 
 std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_unique<PausesAnalyzer>(run); }

@@ -29,12 +29,7 @@ double ms(std::int64_t ns) { return static_cast<double>(ns) / static_cast<double
 
 class ProfileWindowsAnalyzer final : public Analyzer {
  public:
-  explicit ProfileWindowsAnalyzer(const RunDescription& run) : table_(run), run_(run) {}
-  void on_processes(std::span<const ProcessInfo> processes) override {
-    is_fed_ = true;
-    table_.on_processes(processes);
-  }
-  void on_step(const Step& step) override { table_.on_step(step); }
+  explicit ProfileWindowsAnalyzer(const RunDescription& run) : table_(run.steps), run_(run) {}
 
   void on_spans(std::span<const Span> spans) override {
     for (const Span& span : spans) {
@@ -47,7 +42,6 @@ class ProfileWindowsAnalyzer final : public Analyzer {
 
   void merge(const Analyzer& other) override {
     const auto& from = static_cast<const ProfileWindowsAnalyzer&>(other);
-    table_.merge(from.table_);
     pauses_ += from.pauses_;
     pause_ns_ += from.pause_ns_;
     longest_ns_ = std::max(longest_ns_, from.longest_ns_);
@@ -94,7 +88,6 @@ class ProfileWindowsAnalyzer final : public Analyzer {
 
   Told told() const {
     Told out;
-    if (!is_fed_) return out;  // opened to merge others into it: what its recording tells comes with one of them
     for (const auto& [key, json] : run_.recording->attributes) {
       if (!key.starts_with("process.")) continue;
       const std::size_t at = key.rfind(".profile.");
@@ -128,16 +121,15 @@ class ProfileWindowsAnalyzer final : public Analyzer {
   }
 
   void set_cost(const Told& all, Fact& fact) const {
-    const auto entries = table_.entries();
+    const auto entries = table_->entries();
     if (entries.empty()) return;
     const StepStatistics& steps = *entries.front().steps;
     const double since_ms = ms(steps.end_ns() - steps.begin_ns());
     if (since_ms > 0) fact.set("cost_pct", std::min(100.0, 100 * (ms(pause_ns_) + all.slower_ms) / since_ms));
   }
 
-  StepTable table_;
+  const StepTable* table_;
   const RunDescription& run_;
-  bool is_fed_ = false;
   std::int64_t pauses_ = 0;
   std::int64_t pause_ns_ = 0;
   std::int64_t longest_ns_ = 0;

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "analysis/growth.h"
+#include "analysis/minutes.h"
 #include "analysis/node_analyzer.h"
 #include "analysis/steady_window.h"
 
@@ -25,17 +26,8 @@ class SharedMemoryAnalyzer final : public NodeAnalyzer<SharedMemoryAnalyzer> {
  public:
   explicit SharedMemoryAnalyzer(const RunDescription& run) : NodeAnalyzer(run) {}
 
-  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
-    for (const SamplePoint& point : points) {
-      const auto number = point.value.number();
-      if (!number) continue;
-      if (series.metric == "shm.total.bytes") {
-        total_ = *number * series.scale;
-      } else {
-        used_.add(point.t_ns, *number * series.scale);
-      }
-    }
-  }
+  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override { take(series, points); }
+  void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override { take(series, minutes); }
 
   std::int64_t seen_ns() const { return used_.end_ns() - used_.begin_ns(); }
 
@@ -46,7 +38,7 @@ class SharedMemoryAnalyzer final : public NodeAnalyzer<SharedMemoryAnalyzer> {
     const auto peak = used_.peak(INT64_MIN / 2, INT64_MAX);
     fact.set("total_bytes", total_).set("used_bytes", used_.last()).set("peak_bytes", peak);
     fact.set("peak_pct", 100 * *peak / *total_);
-    if (const auto window = steady_or_observed(table_, used_.begin_ns(), used_.end_ns())) {
+    if (const auto window = steady_or_observed(*table_, used_.begin_ns(), used_.end_ns())) {
       if (const auto growth = used_.growth(window->from_ns, window->to_ns, kNoiseShare * *total_)) {
         fact.set_text("shape", std::string(to_string(growth->shape)));
         if (growth->per_s > 0) {
@@ -59,6 +51,20 @@ class SharedMemoryAnalyzer final : public NodeAnalyzer<SharedMemoryAnalyzer> {
   }
 
  private:
+  // Samples or points of minutes.
+  template <class Point>
+  void take(const StoredSeries& series, std::span<const Point> points) {
+    for (const Point& point : points) {
+      const auto number = last_value(point);
+      if (!number) continue;
+      if (series.metric == "shm.total.bytes") {
+        total_ = *number * series.scale;
+      } else {
+        used_.add(point, series.scale);
+      }
+    }
+  }
+
   LevelTrack used_;
   std::optional<double> total_;
 };
@@ -72,6 +78,7 @@ extern constinit const AnalyzerSpec analyzer_shared_memory{.id = "shared_memory"
                                                            .produces = kSchemas,
                                                            .metrics = kMetrics,
                                                            .spans = {},
+                                                           .takes_minutes = true,
                                                            .open = open};
 
 }  // namespace hotlap

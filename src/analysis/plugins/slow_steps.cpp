@@ -48,16 +48,6 @@ constexpr std::array kFields{
 constexpr std::array kSchemas{FactSchema{"slow_steps.summary", "steps far longer than the typical one", kFields}};
 constexpr std::array<std::string_view, 10> kOver{"over_1sd", "over_2sd", "over_3sd", "over_4sd", "over_5sd",
                                                  "over_6sd", "over_7sd", "over_8sd", "over_9sd", "over_10sd"};
-constexpr std::array<std::pair<StepPart, std::string_view>, 8> kParts{{
-    {StepPart::kDataWait, "data_wait"},
-    {StepPart::kForward, "forward"},
-    {StepPart::kBackward, "backward"},
-    {StepPart::kOptimizer, "optimizer"},
-    {StepPart::kCheckpoint, "checkpoint"},
-    {StepPart::kGarbage, "gc"},
-    {StepPart::kCompile, "compile"},
-    {StepPart::kEvaluation, "evaluation"},
-}};
 
 constexpr std::size_t kProcessesMax = 256;
 constexpr std::size_t kLongestMax = 512;
@@ -70,7 +60,7 @@ struct Long {
   std::int64_t index = 0;
   std::int64_t start_ns = 0;
   std::int64_t duration_ns = 0;
-  std::array<float, kParts.size()> parts{};
+  std::array<float, kWatchedParts.size()> parts{};
 };
 
 struct Period {
@@ -103,19 +93,14 @@ class SlowStepsAnalyzer final : public NodeAnalyzer<SlowStepsAnalyzer> {
  public:
   explicit SlowStepsAnalyzer(const RunDescription& run) : NodeAnalyzer(run) {}
 
-  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
-    side_.add(series, points);
-  }
-
   void on_step(const Step& step) override {
-    NodeAnalyzer::on_step(step);
     if (steps_.size() >= kProcessesMax && !steps_.contains(step.process)) return;
     Steps& steps = steps_[step.process];
     last_ns_ = std::max(last_ns_, step.start_ns + step.duration_ns);
     if (step.loader_start_ns) return;  // an epoch's begin, told apart elsewhere
     Long one{.index = step.index, .start_ns = step.start_ns, .duration_ns = step.duration_ns};
-    for (std::size_t i = 0; i < kParts.size(); ++i) {
-      one.parts[i] = static_cast<float>(part_ns(step, kParts[i].first).value_or(0));
+    for (std::size_t i = 0; i < kWatchedParts.size(); ++i) {
+      one.parts[i] = static_cast<float>(part_ns(step, kWatchedParts[i].first).value_or(0));
     }
     steps.recent.emplace_back(step.index, step.duration_ns);
     if (steps.recent.size() > kRecentMax) steps.recent.pop_front();
@@ -125,9 +110,9 @@ class SlowStepsAnalyzer final : public NodeAnalyzer<SlowStepsAnalyzer> {
   std::int64_t seen_ns() const { return last_ns_; }
 
   void snapshot_node(const std::string& node, FactTable& out) const {
-    for (const StepTable::Entry& entry : table_.entries()) {
+    for (const StepTable::Entry& entry : table_->entries()) {
       const auto found = steps_.find(entry.slot);
-      const SteadySteps steady = entry.steps->steady();
+      const SteadySteps& steady = entry.steps->steady();
       if (found == steps_.end() || steady.sums.steps < 2) continue;
       Fact fact{.kind = "slow_steps.summary", .where = entry.where};
       if (!node.empty()) fact.where.node = node;
@@ -211,19 +196,19 @@ class SlowStepsAnalyzer final : public NodeAnalyzer<SlowStepsAnalyzer> {
   static void set_part(const std::vector<Long>& slow, const SteadySteps& steady, double difference_ns, Fact& fact) {
     double most = 0;
     double known = 0;
-    for (std::size_t i = 0; i < kParts.size(); ++i) {
+    for (std::size_t i = 0; i < kWatchedParts.size(); ++i) {
       double sum = 0;
       for (const Long& one : slow) sum += static_cast<double>(one.parts[i]);
       const double in_slow = sum / static_cast<double>(slow.size());
       // The mean of all holds the slow ones too: what they add is taken off.
-      const double all = steady.sums.mean_ns(kParts[i].first).value_or(0);
+      const double all = steady.sums.mean_ns(kWatchedParts[i].first).value_or(0);
       const double share = static_cast<double>(slow.size()) / static_cast<double>(steady.sums.steps);
       const double typical = share < 0.9 ? std::max((all - share * in_slow) / (1 - share), 0.0) : all;
       const double grown = in_slow - typical;
       known += std::max(grown, 0.0);
       if (grown <= most) continue;
       most = grown;
-      fact.set_text("part", std::string(kParts[i].second));
+      fact.set_text("part", std::string(kWatchedParts[i].second));
       fact.set("part_slow_ms", in_slow / 1e6).set("part_typical_ms", typical / 1e6);
       fact.set("part_share_pct", std::min(100 * grown / difference_ns, 100.0));
     }
@@ -244,12 +229,11 @@ class SlowStepsAnalyzer final : public NodeAnalyzer<SlowStepsAnalyzer> {
       during.emplace_back(one.start_ns, before_ns);
     }
     if (steady.to_ns > before_ns) otherwise.emplace_back(before_ns, steady.to_ns);
-    const auto move = side_.mover(during, otherwise);
+    const auto move = side_->mover(during, otherwise);
     if (!move) return;
     fact.set_text("along", move->series).set("along_slow", move->during).set("along_typical", move->otherwise);
   }
 
-  SideSeries side_;
   std::map<std::uint32_t, Steps> steps_;
   std::int64_t last_ns_ = 0;
 };
@@ -261,7 +245,7 @@ std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_uni
 extern constinit const AnalyzerSpec analyzer_slow_steps{.id = "slow_steps",
                                                         .summary = "Slow steps: count, cost, period, part, companion.",
                                                         .produces = kSchemas,
-                                                        .metrics = SideSeries::kMetrics,
+                                                        .metrics = {},
                                                         .spans = {},
                                                         .open = open};
 

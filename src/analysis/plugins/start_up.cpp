@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/minutes.h"
 #include "analysis/node_analyzer.h"
 #include "analysis/time_profile.h"
 #include "analysis/trace_phases.h"
@@ -46,7 +47,6 @@ class StartUpAnalyzer final : public NodeAnalyzer<StartUpAnalyzer> {
   }
 
   void on_processes(std::span<const ProcessInfo> processes) override {
-    NodeAnalyzer::on_processes(processes);
     for (const ProcessInfo& process : processes) {
       if (process.role == ProcessRole::kLoader || process.role == ProcessRole::kRecorder ||
           process.role == ProcessRole::kWatcher || process.start_ns < 0)
@@ -56,20 +56,14 @@ class StartUpAnalyzer final : public NodeAnalyzer<StartUpAnalyzer> {
   }
 
   void on_step(const Step& step) override {
-    NodeAnalyzer::on_step(step);
     last_ns_ = std::max(last_ns_, step.start_ns + step.duration_ns);
     if (step.start_ns >= first_step_ns_) return;
     first_step_ns_ = step.start_ns;
     first_step_duration_ns_ = step.duration_ns;
   }
 
-  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
-    if (points.empty()) return;
-    last_ns_ = std::max(last_ns_, points.back().t_ns);
-    first_ns_ = std::min(first_ns_, points.front().t_ns);
-    RateProfile& profile = series.metric == kMetrics[0] ? received_ : series.metric == kMetrics[1] ? read_ : busy_;
-    profile.add(points, series.scale);
-  }
+  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override { take(series, points); }
+  void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override { take(series, minutes); }
 
   void on_event(const Event& event) override {
     last_ns_ = std::max(last_ns_, event.t_ns);
@@ -106,6 +100,16 @@ class StartUpAnalyzer final : public NodeAnalyzer<StartUpAnalyzer> {
   }
 
  private:
+  // Samples or points of minutes.
+  template <class Point>
+  void take(const StoredSeries& series, std::span<const Point> points) {
+    if (points.empty()) return;
+    last_ns_ = std::max(last_ns_, end_ns(points.back()));
+    first_ns_ = std::min(first_ns_, begin_ns(points.front()));
+    RateProfile& profile = series.metric == kMetrics[0] ? received_ : series.metric == kMetrics[1] ? read_ : busy_;
+    profile.add(points, series.scale);
+  }
+
   struct Received {
     double seconds = 0;  // with more than 1 MB/s
     double bytes = 0;    // in them
@@ -132,11 +136,11 @@ class StartUpAnalyzer final : public NodeAnalyzer<StartUpAnalyzer> {
   // Bucket by bucket; of the whole time, or of what lies outside the phase of downloading.
   Received received(std::int64_t start_ns, std::int64_t end_ns, bool with_downloading) const {
     Received sum;
-    const std::int64_t width_ns = received_.observed().width_ns();
+    const std::int64_t width_ns = received_.width_ns();
     for (std::int64_t t = start_ns; t < end_ns; t += width_ns) {
       const std::int64_t to_ns = std::min(t + width_ns, end_ns);
       const bool counts = with_downloading || !is_downloading(t + (to_ns - t) / 2);
-      sum.add(counts ? received_.observed().sum(t, to_ns) : 0, received_.amount(t, to_ns));
+      sum.add(counts ? received_.observed_s(t, to_ns) : 0, received_.amount(t, to_ns));
     }
     return sum;
   }
@@ -182,6 +186,7 @@ extern constinit const AnalyzerSpec analyzer_start_up{.id = "start_up",
                                                       .produces = kSchemas,
                                                       .metrics = kMetrics,
                                                       .spans = {},
+                                                      .takes_minutes = true,
                                                       .open = open};
 
 }  // namespace hotlap

@@ -31,23 +31,10 @@ constexpr std::size_t kSeriesMax = 4096;
 
 class StorageAnalyzer final : public Analyzer {
  public:
-  explicit StorageAnalyzer(const RunDescription& run) : node_(run.recording->node), table_(run) {}
-  void on_processes(std::span<const ProcessInfo> processes) override { table_.on_processes(processes); }
-  void on_step(const Step& step) override { table_.on_step(step); }
+  explicit StorageAnalyzer(const RunDescription& run) : node_(run.recording->node), table_(run.steps) {}
 
-  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
-    if (series.metric == "process.mount.open_files") {
-      // "loader 0/mount /data"
-      const std::size_t at = series.instance.find("/mount ");
-      if (at != std::string::npos && mounts_.size() < kSeriesMax) {
-        mounts_[series.instance.substr(at + 7)].add(points, series.scale);
-      }
-      return;
-    }
-    const auto key = std::pair(series.metric, series.instance);
-    if (rates_.size() >= kSeriesMax && !rates_.contains(key)) return;
-    rates_[key].add(points, series.scale);
-  }
+  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override { take(series, points); }
+  void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override { take(series, minutes); }
 
   void on_event(const Event& event) override {
     // "mount /data: nfs4 server:/export"
@@ -64,22 +51,19 @@ class StorageAnalyzer final : public Analyzer {
       *this = from;
       return;
     }
-    if (from.node_ != node_) {
-      table_.merge(from.table_);
-      return;
-    }
-    // A recorder that was started again: the rates are of one recording, so the steps have to be too.
+    if (from.node_ != node_) return;
+    // A recorder that was started again: the rates are of one recording, and so are the steps.
     const auto steps_of = [](const StorageAnalyzer& one) {
-      const auto entries = one.table_.entries();
+      const auto entries = one.table_->entries();
       return entries.empty() ? 0 : entries.front().steps->count();
     };
     if (steps_of(from) > steps_of(*this)) *this = from;
   }
 
   void snapshot(FactTable& out) const override {
-    const auto entries = table_.entries();
+    const auto entries = table_->entries();
     if (entries.empty() || rates_.empty()) return;
-    const SteadySteps steady = entries.front().steps->steady();
+    const SteadySteps& steady = entries.front().steps->steady();
     const double window_s = static_cast<double>(steady.to_ns - steady.from_ns) / static_cast<double>(kNsPerS);
     if (steady.sums.steps == 0 || window_s <= 1) return;
     Fact fact{.kind = "storage.summary"};
@@ -100,6 +84,22 @@ class StorageAnalyzer final : public Analyzer {
   }
 
  private:
+  // Samples or points of minutes.
+  template <class Point>
+  void take(const StoredSeries& series, std::span<const Point> points) {
+    if (series.metric == "process.mount.open_files") {
+      // "loader 0/mount /data"
+      const std::size_t at = series.instance.find("/mount ");
+      if (at != std::string::npos && mounts_.size() < kSeriesMax) {
+        mounts_[series.instance.substr(at + 7)].add(points, series.scale);
+      }
+      return;
+    }
+    const auto key = std::pair(series.metric, series.instance);
+    if (rates_.size() >= kSeriesMax && !rates_.contains(key)) return;
+    rates_[key].add(points, series.scale);
+  }
+
   std::optional<double> total(std::string_view metric, const SteadySteps& steady) const {
     std::optional<double> sum;
     for (const auto& [key, profile] : rates_) {
@@ -128,7 +128,7 @@ class StorageAnalyzer final : public Analyzer {
   }
 
   std::string node_;
-  StepTable table_;
+  const StepTable* table_;
   std::map<std::pair<std::string, std::string>, RateProfile> rates_;
   std::map<std::string, GaugeProfile> mounts_;
   std::map<std::string, std::string> types_;
@@ -143,6 +143,7 @@ extern constinit const AnalyzerSpec analyzer_storage{.id = "storage",
                                                      .produces = kSchemas,
                                                      .metrics = kMetrics,
                                                      .spans = {},
+                                                     .takes_minutes = true,
                                                      .open = open};
 
 }  // namespace hotlap

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "analysis/minutes.h"
 #include "analysis/node_analyzer.h"
 #include "analysis/steady_window.h"
 #include "analysis/time_profile.h"
@@ -41,29 +42,13 @@ class SystemUseAnalyzer final : public NodeAnalyzer<SystemUseAnalyzer> {
  public:
   explicit SystemUseAnalyzer(const RunDescription& run) : NodeAnalyzer(run) {}
 
-  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
-    if (points.empty()) return;
-    first_ns_ = std::min(first_ns_, points.front().t_ns);
-    last_ns_ = std::max(last_ns_, points.back().t_ns);
-    if (series.kind == MetricKind::kCounter) {
-      rates_.try_emplace(series.metric, 0.95, kBuckets).first->second.add(points, series.scale);
-      return;
-    }
-    if (series.metric == "gpu.memory.total.bytes") {
-      for (const SamplePoint& point : points) {
-        if (const auto number = point.value.number()) gpu_totals_[series.instance] = *number * series.scale;
-      }
-      return;
-    }
-    const auto key = std::pair(series.metric, series.instance);
-    if (gauges_.size() >= kGpusMax && !gauges_.contains(key)) return;
-    gauges_.try_emplace(key, kBuckets).first->second.add(points, series.scale);
-  }
+  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override { take(series, points); }
+  void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override { take(series, minutes); }
 
   std::int64_t seen_ns() const { return last_ns_ > first_ns_ ? last_ns_ - first_ns_ : 0; }
 
   void snapshot_node(const std::string& node, FactTable& out) const {
-    const auto window = steady_or_observed(table_, first_ns_, last_ns_);
+    const auto window = steady_or_observed(*table_, first_ns_, last_ns_);
     if (!window) return;
     const auto last = [&](std::string_view metric) -> std::optional<double> {
       const auto found = gauges_.find(std::pair(std::string(metric), std::string()));
@@ -85,13 +70,34 @@ class SystemUseAnalyzer final : public NodeAnalyzer<SystemUseAnalyzer> {
   }
 
  private:
+  // Samples or points of minutes.
+  template <class Point>
+  void take(const StoredSeries& series, std::span<const Point> points) {
+    if (points.empty()) return;
+    first_ns_ = std::min(first_ns_, begin_ns(points.front()));
+    last_ns_ = std::max(last_ns_, end_ns(points.back()));
+    if (series.kind == MetricKind::kCounter) {
+      rates_.try_emplace(series.metric, 0.95, kBuckets).first->second.add(points, series.scale);
+      return;
+    }
+    if (series.metric == "gpu.memory.total.bytes") {
+      for (const Point& point : points) {
+        if (const auto number = last_value(point)) gpu_totals_[series.instance] = *number * series.scale;
+      }
+      return;
+    }
+    const auto key = std::pair(series.metric, series.instance);
+    if (gauges_.size() >= kGpusMax && !gauges_.contains(key)) return;
+    gauges_.try_emplace(key, kBuckets).first->second.add(points, series.scale);
+  }
+
   std::vector<double> rates(std::string_view metric, const SteadyWindow& window, double factor) const {
     std::vector<double> out;
     const auto found = rates_.find(metric);
     if (found == rates_.end()) return out;
-    const std::int64_t width_ns = found->second.observed().width_ns();
+    const std::int64_t width_ns = found->second.width_ns();
     for (std::int64_t t = window.from_ns; t < window.to_ns; t += width_ns) {
-      const double observed = found->second.observed().sum(t, t + width_ns);
+      const double observed = found->second.observed_s(t, t + width_ns);
       if (observed > 0) out.push_back(std::max(factor * found->second.amount(t, t + width_ns) / observed, 0.0));
     }
     return out;
@@ -159,6 +165,7 @@ extern constinit const AnalyzerSpec analyzer_system_use{.id = "system_use",
                                                         .produces = kSchemas,
                                                         .metrics = kMetrics,
                                                         .spans = {},
+                                                        .takes_minutes = true,
                                                         .open = open};
 
 }  // namespace hotlap

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "analysis/minutes.h"
 #include "analysis/node_analyzer.h"
 #include "analysis/steady_window.h"
 #include "analysis/time_profile.h"
@@ -47,28 +48,16 @@ class ThreadCountsAnalyzer final : public NodeAnalyzer<ThreadCountsAnalyzer> {
   }
 
   void on_processes(std::span<const ProcessInfo> processes) override {
-    NodeAnalyzer::on_processes(processes);
     for (const ProcessInfo& process : processes) roles_[slot_label(process)] = process.role;
   }
 
-  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override {
-    if (points.empty()) return;
-    first_ns_ = std::min(first_ns_, points.front().t_ns);
-    last_ns_ = std::max(last_ns_, points.back().t_ns);
-    if (series.metric == "process.threads") {
-      if (threads_.size() >= kProcessesMax && !threads_.contains(series.instance)) return;
-      threads_[series.instance].add(points, series.scale);
-    } else if (series.kind == MetricKind::kCounter) {
-      rates_[series.metric].add(points, series.scale);
-    } else {
-      gauges_[series.metric].add(points, series.scale);
-    }
-  }
+  void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override { take(series, points); }
+  void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override { take(series, minutes); }
 
   std::int64_t seen_ns() const { return last_ns_ > first_ns_ ? last_ns_ - first_ns_ : 0; }
 
   void snapshot_node(const std::string& node, FactTable& out) const {
-    const auto window = steady_or_observed(table_, first_ns_, last_ns_);
+    const auto window = steady_or_observed(*table_, first_ns_, last_ns_);
     if (!window || (threads_.empty() && !gauges_.contains("cpu.runnable"))) return;
     Fact fact{.kind = "threads.summary"};
     fact.where.node = node;
@@ -93,6 +82,22 @@ class ThreadCountsAnalyzer final : public NodeAnalyzer<ThreadCountsAnalyzer> {
   }
 
  private:
+  // Samples or points of minutes.
+  template <class Point>
+  void take(const StoredSeries& series, std::span<const Point> points) {
+    if (points.empty()) return;
+    first_ns_ = std::min(first_ns_, begin_ns(points.front()));
+    last_ns_ = std::max(last_ns_, end_ns(points.back()));
+    if (series.metric == "process.threads") {
+      if (threads_.size() >= kProcessesMax && !threads_.contains(series.instance)) return;
+      threads_[series.instance].add(points, series.scale);
+    } else if (series.kind == MetricKind::kCounter) {
+      rates_[series.metric].add(points, series.scale);
+    } else {
+      gauges_[series.metric].add(points, series.scale);
+    }
+  }
+
   std::optional<double> gauge(std::string_view metric, const SteadyWindow& window) const {
     const auto found = gauges_.find(metric);
     if (found == gauges_.end()) return std::nullopt;
@@ -165,6 +170,7 @@ extern constinit const AnalyzerSpec analyzer_thread_counts{.id = "thread_counts"
                                                            .produces = kSchemas,
                                                            .metrics = kMetrics,
                                                            .spans = {},
+                                                           .takes_minutes = true,
                                                            .open = open};
 
 }  // namespace hotlap
