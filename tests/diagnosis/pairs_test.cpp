@@ -93,6 +93,25 @@ std::vector<Scenario> scenarios() {
          add_rate(out, "network.transmit.bytes", "eth0", {.to_s = 1170}, 1, [](double) { return 1e6; });
          add_gauge(out, "network.link.speed", "eth0", {.every_s = 10}, [](double) { return 1e9; });
        }},
+      {"bucket through FUSE, link full", "NetworkMountBound",
+       [](FakeRecording& out) {
+         starved_by_storage().record(out);
+         out.add_event({999'000'000'000, EventKind::kNote, 0, "mount /data: fuse.juicefs JuiceFS:train"});
+         add_gauge(out, "process.mount.open_files", "loader 0/mount /data", {.every_s = 10}, [](double) { return 8; });
+         add_rate(out, "network.receive.bytes", "eth0", {.to_s = 1170}, 1, [](double) { return 116.8e6; });
+         add_rate(out, "network.transmit.bytes", "eth0", {.to_s = 1170}, 1, [](double) { return 1e6; });
+         add_gauge(out, "network.link.speed", "eth0", {.every_s = 10}, [](double) { return 1e9; });
+       }},
+      {"local disks together through FUSE, one full up", "StorageBound",
+       [](FakeRecording& out) {
+         starved_by_storage().record(out);
+         out.add_event({999'000'000'000, EventKind::kNote, 0, "mount /data: fuse.mergerfs a:b"});
+         add_gauge(out, "process.mount.open_files", "loader 0/mount /data", {.every_s = 10}, [](double) { return 8; });
+         add_rate(out, "disk.busy.seconds", "sda", {.to_s = 1170}, 1e-3, [](double) { return 0.99; });
+         add_rate(out, "disk.reads", "sda", {.to_s = 1170}, 1, [](double) { return 500; });
+         add_rate(out, "disk.read.bytes", "sda", {.to_s = 1170}, 512, [](double) { return 60e6; });
+         add_rate(out, "disk.read.seconds", "sda", {.to_s = 1170}, 1e-3, [](double) { return 12; });
+       }},
       {"hard disk full up", "StorageBound",
        [](FakeRecording& out) {
          starved_by_storage().record(out);
@@ -216,6 +235,27 @@ std::vector<Scenario> scenarios() {
          healthy().record(out);
          add_gauge(out, "shm.total.bytes", "", {.every_s = 1}, [](double) { return kGB; });
          add_gauge(out, "shm.used.bytes", "", {.every_s = 1}, [](double) { return 0.97 * kGB; });
+       }},
+      {"/dev/shm half full, and no fuller", "",
+       [](FakeRecording& out) {
+         healthy().record(out);
+         add_gauge(out, "shm.total.bytes", "", {.every_s = 1}, [](double) { return kGB; });
+         add_gauge(out, "shm.used.bytes", "", {.every_s = 1},
+                   [](double s) { return is_on(s, 5, 5) ? 0.5 * kGB : 0.4 * kGB; });
+       }},
+      {"compiles anew each tenth step", "Recompilation",
+       [](FakeRecording& out) {
+         FakeJob job = healthy();
+         job.compile_ms = 400;
+         job.compile_every = 10;
+         job.record(out);
+       }},
+      {"compiles once", "",
+       [](FakeRecording& out) {
+         FakeJob job = healthy();
+         job.compile_ms = 20'000;
+         job.compile_every = 1'000'000;
+         job.record(out);
        }},
       {"hypervisor gives cores away", "NoisyNeighbour",
        [](FakeRecording& out) {

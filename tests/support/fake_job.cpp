@@ -126,6 +126,11 @@ void record_steps(const FakeJob& job, std::uint32_t main, const std::vector<std:
                     .step = i});
       t += ns(job.checkpoint_ms);
     }
+    if (job.compile_every > 0 && i % job.compile_every == 0) {
+      out.add_span(
+          {.start_ns = t, .duration_ns = ns(job.compile_ms), .kind = SpanKind::kCompile, .process = main, .step = i});
+      t += ns(job.compile_ms);
+    }
     part(SpanKind::kOptimizer, 0.1);
     out.add_span({.start_ns = start,
                   .duration_ns = t - start,

@@ -26,6 +26,8 @@ struct FakeJob {
   std::int64_t ragged_every = 0;  // each so many steps a short batch
   double checkpoint_ms = 0;       // each checkpoint_every steps
   std::int64_t checkpoint_every = 0;
+  double compile_ms = 0;  // each compile_every steps, and in the first
+  std::int64_t compile_every = 0;
   std::int64_t warmup_steps = 1;      // steps of three times the length
   std::int64_t evaluation_every = 0;  // after so many steps an evaluation, over a loader of its own
   std::int64_t evaluation_batches = 10;

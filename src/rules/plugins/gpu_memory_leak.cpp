@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "rules/gpu_findings.h"
+#include "rules/time_to_limit.h"
 #include "rules/words.h"
 
 namespace hotlap {
@@ -12,21 +13,9 @@ namespace {
 
 constexpr std::array kNeeds{std::string_view{"gpu.memory"}};
 constexpr std::array kParams{
-    ParamDesc{.name = "time_to_limit",
-              .type = ParamType::kDuration,
-              .default_text = "24h",
-              .min = 60e9,
-              .max = 3.6e15,
-              .unit = "ns",
-              .help = "growth that fills the memory later than this is not spoken of"},
+    kTimeToLimitParam,
 };
 constexpr double kSoonS = 3600;
-
-std::string time_words(double seconds) {
-  if (seconds < 120) return format("{} s", figure(seconds));
-  if (seconds < 7200) return format("{} min", figure(seconds / 60));
-  return format("{} h", figure(seconds / 3600));
-}
 
 // Of the processes' allocators, the one whose tensors grow most.
 const Fact* grower(const FactTable& facts, const Where& where) {
@@ -56,7 +45,7 @@ void judge(const FactTable& facts, const Fact& memory, double per_s, double to_l
   finding.where = place_of({&memory});
   finding.cause = format("GPU memory leak: out of memory in ~{}", time_words(to_limit_s));
   finding.loss = "certain that it grows, its cause likely";
-  finding.severity = to_limit_s <= kSoonS ? Severity::kCritical : Severity::kWarning;
+  finding.severity = severity_of_limit(to_limit_s, kSoonS);
   finding.certainty = Certainty::kLikely;
   finding.claims = "gpu_memory";
   finding.evidence["growth_bytes_per_s"] = per_s;

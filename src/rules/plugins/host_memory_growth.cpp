@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "rules/step_findings.h"
+#include "rules/time_to_limit.h"
 #include "rules/words.h"
 
 namespace hotlap {
@@ -12,13 +13,7 @@ namespace {
 
 constexpr std::array kNeeds{std::string_view{"host_memory.summary"}};
 constexpr std::array kParams{
-    ParamDesc{.name = "time_to_limit",
-              .type = ParamType::kDuration,
-              .default_text = "24h",
-              .min = 60e9,
-              .max = 3.6e15,
-              .unit = "ns",
-              .help = "growth that fills the memory later than this is not spoken of"},
+    kTimeToLimitParam,
     ParamDesc{.name = "rise_pct",
               .default_text = "1",
               .min = 0.1,
@@ -28,12 +23,6 @@ constexpr std::array kParams{
 };
 constexpr double kSoonS = 1800;
 constexpr double kOthersMinS = 1800;  // growth of other programs is looked at for so long before it is spoken of
-
-std::string time_words(double seconds) {
-  if (seconds < 120) return format("{} s", figure(seconds));
-  if (seconds < 7200) return format("{} min", figure(seconds / 60));
-  return format("{} h", figure(seconds / 3600));
-}
 
 // The process whose memory grows most, where one does.
 const Fact* grower(const FactTable& facts, const Where& where) {
@@ -67,7 +56,7 @@ void judge(const Fact& memory, const Fact* who, double per_s, double to_limit_s,
   finding.cause = who == nullptr ? format("Memory of the machine grows{}", is_stairs ? " by stairs" : "")
                                  : format("Memory of {} grows{}", finding.where.process, is_stairs ? " by stairs" : "");
   finding.loss = format("full in ~{}", time_words(to_limit_s));
-  finding.severity = to_limit_s <= kSoonS ? Severity::kCritical : Severity::kWarning;
+  finding.severity = severity_of_limit(to_limit_s, kSoonS);
   finding.certainty = Certainty::kLikely;
   finding.claims = "host_memory";
   finding.evidence["growth_bytes_per_s"] = per_s;

@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "rules/step_findings.h"
-#include "rules/words.h"
+#include "rules/time_to_limit.h"
 
 namespace hotlap {
 namespace {
@@ -31,8 +31,8 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     finding.loss =
         format("{} of {} at the most", format_bytes(shm->number("peak_bytes").value_or(0)), format_bytes(total));
     const auto left_s = shm->number("to_limit_s");
-    const bool is_critical = *peak_pct >= kCriticalPct || (left_s && *left_s <= kSoonS);
-    finding.severity = is_critical ? Severity::kCritical : Severity::kWarning;
+    finding.severity = left_s ? severity_of_limit(*left_s, kSoonS) : Severity::kWarning;
+    if (*peak_pct >= kCriticalPct) finding.severity = Severity::kCritical;
     finding.certainty = Certainty::kCertain;
     finding.claims = "shared_memory";
     finding.evidence["peak_pct"] = *peak_pct;
@@ -44,7 +44,7 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
                                    format_bytes(*loader->number("batch_bytes")),
                                    format_bytes(ahead * *loader->number("batch_bytes"))));
     }
-    if (left_s) finding.why.push_back(format("it grows: full in ~{} min", figure(*left_s / 60)));
+    if (left_s) finding.why.push_back(format("it grows: full in ~{}", time_words(*left_s)));
     finding.advice.push_back({.change = "a larger /dev/shm (docker run --shm-size, an emptyDir of medium Memory)",
                               .note = "it counts as memory of the container"});
     finding.advice.push_back({.change = "fewer workers, or a smaller prefetch_factor", .note = {}});
