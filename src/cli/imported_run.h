@@ -36,7 +36,8 @@ struct ImportRequest {
 // a folder with a run.json or recordings.
 bool is_foreign(const std::filesystem::path& path);
 // What a word on the command line means: the file or folder that lies there, or a run (false). A recorded run is named
-// after its script, which may lie here too, and comes first; an imported one has a file's name, and the file comes first.
+// after its script, which may lie here too, and comes first; an imported one has a file's name, and the file comes
+// first.
 bool means_foreign(const std::filesystem::path& home, const std::string& word);
 
 class ImportedRun {

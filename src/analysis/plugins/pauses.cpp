@@ -204,9 +204,8 @@ class PausesAnalyzer final : public Analyzer {
     const std::int64_t span_ns = entry.steps->span_ns();
     if (entry.steps->pauses(StepPart::kEvaluation).measured == 0 || span_ns <= 0) return;
     const auto [sum, last_ns] =
-        process == nullptr
-            ? std::pair<Evaluated, std::int64_t>{}
-            : process->evaluated.between(entry.steps->end_ns() - span_ns, entry.steps->end_ns());
+        process == nullptr ? std::pair<Evaluated, std::int64_t>{}
+                           : process->evaluated.between(entry.steps->end_ns() - span_ns, entry.steps->end_ns());
     Fact fact = pauses_fact(entry, "evaluation", sum.count, sum.ns, sum.longest_ns);
     if (sum.count > 1) {
       const double every_s = seconds(last_ns - sum.first_ns) / (static_cast<double>(sum.count) - 1);

@@ -62,8 +62,8 @@ struct Ceiling {
   bool is_link = false;
 };
 
-// A steady job reads at a steady rate: that is a ceiling only where somebody waits for the reads, and not where the cores
-// are what is full.
+// A steady job reads at a steady rate: that is a ceiling only where somebody waits for the reads, and not where the
+// cores are what is full.
 bool is_awaited(const FactTable& facts, const Fact& mount) {
   constexpr double kInFlightMin = 0.5;  // reads, mean
   constexpr double kCoresFullPct = 95;

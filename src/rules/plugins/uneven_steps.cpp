@@ -61,8 +61,8 @@ extern constinit const RuleSpec rule_uneven_steps{
     .id = "UnevenSteps",
     .title = "Ranks do not do the same number of steps",
     .why =
-        "Counts the steps of each rank once all have ended. A few more on one than on the others means that a collective there waits for "
-        "ranks that are done.",
+        "Counts the steps of each rank once all have ended. A few more on one than on the others means that a "
+        "collective there waits for ranks that are done.",
     .advice = "The same number of batches on each rank.",
     .needs = kNeeds,
     .params = kParams,
