@@ -201,6 +201,38 @@ TEST_F(QueryTest, NothingButSelect) {
   EXPECT_THAT(error_of("PRAGMA user_version").message, HasSubstr("only SELECT is answered, not PRAGMA"));
 }
 
+// A capture with a month between two samples, then more rows than are held at once.
+TEST(QuerySamples, AreReadOnceWhereFewFollowLongSilenceAndManyFollowThose) {
+  constexpr std::int64_t kDense = 250'000;
+  const test::TempDir home;
+  Result<RunFolder> folder = RunFolder::create(
+      home.path(), {.id = make_ulid(kWallNs, 1, 2), .name = "t", .status = RunStatus::kFinished, .node = "n1"});
+  ASSERT_TRUE(folder.ok()) << folder.error().message;
+  auto writer = RecordingWriter::create(
+      folder->path() / "a.hotlap", {.id = "01J00000000000000000000001", .node = "n1", .interval_ns = kNsPerMs}, {});
+  ASSERT_TRUE(writer.ok()) << writer.error().message;
+  const SeriesHandle busy = *(*writer)->add_series(kBusy, "");
+  std::uint64_t total = 0;
+  const auto add = [&](std::int64_t t_ns) {
+    (*writer)->add_tick(t_ns, std::vector<Sample>{{busy, Value::of(total++)}});
+  };
+  add(0);
+  const std::int64_t month_ns = 30LL * 24 * 3600 * kNsPerS;
+  for (std::int64_t i = 0; i < kDense; ++i) add(month_ns + i * kNsPerMs);
+  ASSERT_TRUE((*writer)->close().ok());
+  auto run = QueriedRun::open(*folder, [] { return Result<std::vector<Finding>>(std::vector<Finding>()); });
+  ASSERT_TRUE(run.ok()) << run.error().message;
+  test::QueryRows out;
+  const auto done = execute_query(**run,
+                                  {.run_folder = {},
+                                   .sql = "SELECT count(*), count(DISTINCT t_ns), count(rate), max(rate) FROM sample",
+                                   .parameters = {},
+                                   .limits = {}},
+                                  out);
+  ASSERT_TRUE(done.ok()) << done.error().message;
+  EXPECT_THAT(out.rows(), ElementsAre("250001|250001|250000|10"));
+}
+
 TEST_F(QueryTest, WrongTextsAreSaidInOneLine) {
   for (const char* sql : {"", "  -- nothing", "SELECT", "SELECT nope FROM step", "SELECT * FROM nope",
                           "SELECT 1; SELECT 2", "SELECT 1; x", "SELEC 1", "SELECT '\xff", "SELECT max(1, 2, 3"}) {

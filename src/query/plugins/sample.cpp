@@ -29,8 +29,9 @@ constexpr std::array kColumns{
     ColumnDesc{"recording", ColumnType::kInteger, "number of the recording, from 1"},
 };
 
-constexpr double kRowsAtOnceMax = 100e3;
+constexpr std::size_t kRowsAtOnceMax = 100'000;
 constexpr std::int64_t kWindowNsMin = kNsPerS;
+constexpr std::int64_t kWindowNsMax = 1'000'000 * kNsPerS;
 
 class Rows final : public RowSource {
  public:
@@ -54,7 +55,8 @@ class Rows final : public RowSource {
     std::optional<double> rate;
   };
 
-  // The next window that has samples.
+  // The next window that has samples. Windows grow where there are few, as in captures with days between them, and one
+  // that turns out to hold too many is read again in pieces.
   Result<bool> fill() {
     points_.clear();
     at_ = 0;
@@ -62,15 +64,26 @@ class Rows final : public RowSource {
       if (from_ns_ >= to_ns_ && !open_next()) return false;
       if (from_ns_ >= to_ns_) continue;
       const std::int64_t end_ns = to_ns_ - from_ns_ > step_ns_ ? from_ns_ + step_ns_ : to_ns_;
+      const std::map<std::uint32_t, SamplePoint> last = last_;
+      is_overfull_ = false;
       HOTLAP_TRY(recording_->reader->read_samples(
           wanted_, {.from_ns = from_ns_, .to_ns = end_ns},
           [&](SeriesHandle handle, std::span<const SamplePoint> samples) { take(handle, samples); }));
+      if (is_overfull_) {
+        points_.clear();
+        last_ = last;
+        step_ns_ = std::max(step_ns_ / 16, least_step_ns_);
+        continue;
+      }
       from_ns_ = end_ns;
+      if (points_.size() < kRowsAtOnceMax / 4) step_ns_ = std::min(2 * step_ns_, kWindowNsMax);
       if (!points_.empty()) return true;
     }
   }
 
   void take(SeriesHandle handle, std::span<const SamplePoint> samples) {
+    if (step_ns_ > least_step_ns_ && points_.size() > kRowsAtOnceMax) is_overfull_ = true;
+    if (is_overfull_) return;
     const StoredSeries* series = by_handle_[handle.index];
     for (const SamplePoint& sample : samples) {
       std::optional<double> rate;
@@ -104,8 +117,9 @@ class Rows final : public RowSource {
       from_ns_ = std::max(extent->from_ns, filter_.time.from_ns);
       to_ns_ = std::min(extent->to_ns == INT64_MAX ? INT64_MAX : extent->to_ns + 1, filter_.time.to_ns);
       const auto interval_ns = static_cast<double>(std::max(recording_->reader->info().interval_ns, kNsPerMs));
-      const double window_ns = kRowsAtOnceMax / static_cast<double>(wanted_.size()) * interval_ns;
-      step_ns_ = std::max(static_cast<std::int64_t>(std::min(window_ns, 1e15)), kWindowNsMin);
+      const double window_ns = static_cast<double>(kRowsAtOnceMax) / static_cast<double>(wanted_.size()) * interval_ns;
+      least_step_ns_ = std::clamp(static_cast<std::int64_t>(std::min(window_ns, 1e15)), kWindowNsMin, kWindowNsMax);
+      step_ns_ = least_step_ns_;
       return true;
     }
     return false;
@@ -138,6 +152,8 @@ class Rows final : public RowSource {
   std::map<std::uint32_t, SamplePoint> last_;  // of counters
   std::int64_t from_ns_ = 0;
   std::int64_t to_ns_ = 0;
+  std::int64_t least_step_ns_ = kWindowNsMin;
+  bool is_overfull_ = false;
   std::int64_t step_ns_ = 0;
   std::vector<Point> points_;  // of one window
   std::size_t at_ = 0;
