@@ -141,8 +141,13 @@ class Machine {
     std::int64_t t = step_start_ns_;
     const auto part = [&](SpanKind kind, std::int64_t share_pct, std::int64_t a, std::int64_t b) {
       const std::int64_t length = share_pct * step_ns / 100;
-      writer_->add_span(
-          {.start_ns = t, .duration_ns = length - vary / 8, .kind = kind, .process = 1, .value_a = a, .value_b = b});
+      writer_->add_span({.start_ns = t,
+                         .duration_ns = length - vary / 8,
+                         .kind = kind,
+                         .process = 1,
+                         .step = steps_,
+                         .value_a = a,
+                         .value_b = b});
       t += length;
     };
     writer_->add_span({.start_ns = t,
@@ -156,8 +161,12 @@ class Machine {
     part(SpanKind::kForward, 25, 0, 0);
     part(SpanKind::kBackward, 40, 0, 0);
     part(SpanKind::kOptimizer, 10, 0, 0);
-    writer_->add_span(
-        {.start_ns = step_start_ns_, .duration_ns = step_ns, .kind = SpanKind::kStep, .process = 1, .value_a = 32});
+    writer_->add_span({.start_ns = step_start_ns_,
+                       .duration_ns = step_ns,
+                       .kind = SpanKind::kStep,
+                       .process = 1,
+                       .step = steps_,
+                       .value_a = 32});
     ++steps_;
   }
 

@@ -87,14 +87,16 @@ class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
   }
 
   std::int64_t seen_ns() const {
-    const LevelTrack& seen = machine_.is_empty() ? available_ : machine_;
+    const LevelTrack& of_machine = machine_.is_empty() ? available_ : machine_;
+    const LevelTrack& seen = of_machine.is_empty() ? group_ : of_machine;
     return seen.end_ns() - seen.begin_ns();
   }
 
   void snapshot_node(const std::string& node, FactTable& out) const {
     const LevelTrack machine = machine_used();
-    std::int64_t from_ns = machine.is_empty() ? INT64_MAX : machine.begin_ns();
-    std::int64_t to_ns = machine.end_ns();
+    const LevelTrack& seen = machine.is_empty() ? group_ : machine;  // a container's files know nothing of the machine
+    std::int64_t from_ns = seen.is_empty() ? INT64_MAX : seen.begin_ns();
+    std::int64_t to_ns = seen.is_empty() ? INT64_MIN : seen.end_ns();
     for (const auto& [label, process] : processes_) {
       if (process.rss.is_empty()) continue;
       from_ns = std::min(from_ns, process.rss.begin_ns());

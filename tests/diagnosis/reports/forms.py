@@ -317,3 +317,78 @@ def kineto(folder: pathlib.Path, *, step_ms: float, compute_ms: float, nccl: Seq
         {"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": world},
          "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-80GB"}],
          "baseTimeNanoseconds": 1_712_982_000_000_000_000, "traceEvents": events}))
+
+
+class Dcgm:
+    """What DCGM tells of GPUs: `dcgmi dmon`, or its exporter's answers. Values are functions of (seconds, GPU)."""
+
+    COLUMNS = {"DCGM_FI_DEV_GPU_UTIL": "GPUTL", "DCGM_FI_DEV_FB_USED": "FBUSD", "DCGM_FI_DEV_FB_FREE": "FBFRE",
+               "DCGM_FI_DEV_POWER_USAGE": "POWER", "DCGM_FI_DEV_GPU_TEMP": "TMPTR", "DCGM_FI_DEV_SM_CLOCK": "SMCLK",
+               "DCGM_FI_DEV_POWER_MGMT_LIMIT": "PMLMT", "DCGM_FI_PROF_SM_ACTIVE": "SMACT",
+               "DCGM_FI_PROF_GR_ENGINE_ACTIVE": "GRACT", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": "TENSO",
+               "DCGM_FI_PROF_DRAM_ACTIVE": "DRAMA", "DCGM_FI_DEV_XID_ERRORS": "XIDER"}
+
+    def __init__(self, duration_s: float, gpus: int, fields: dict[str, Callable[[float, int], float]]) -> None:
+        self.duration_s, self.gpus, self.fields = duration_s, gpus, fields
+
+    def write(self, folder: pathlib.Path, form: str) -> None:
+        if form == "dmon":
+            self._write_dmon(folder)
+        else:
+            self._write_answers(folder)
+
+    def _write_dmon(self, folder: pathlib.Path) -> None:
+        lines = []
+        for second in range(int(self.duration_s)):
+            if second % 20 == 0:
+                lines += ["#Entity   " + "  ".join(f"{self.COLUMNS[f]:<12}" for f in self.fields), "ID"]
+            for gpu in range(self.gpus):
+                cells = [f"{of(second, gpu):<12.3f}" for of in self.fields.values()]
+                lines.append(f"GPU {gpu}     " + "  ".join(cells))
+        folder.joinpath("dcgm.txt").write_text("\n".join(lines) + "\n")
+
+    def _write_answers(self, folder: pathlib.Path) -> None:
+        lines = []
+        for second in range(int(self.duration_s)):
+            lines.append(f"## t={T0_S + second:.3f}")
+            for name, of in self.fields.items():
+                lines += [f"# HELP {name} told by DCGM.", f"# TYPE {name} gauge"]
+                lines += [f'{name}{{gpu="{gpu}",UUID="GPU-{gpu}",device="nvidia{gpu}",'
+                          f'modelName="NVIDIA A100-SXM4-40GB",Hostname="n1"}} {of(second, gpu):.6f}'
+                          for gpu in range(self.gpus)]
+        folder.joinpath("metrics.prom").write_text("\n".join(lines) + "\n")
+
+
+class GroupFiles:
+    """Copies of a control group's files every few seconds. Counters add up from its begin."""
+
+    def __init__(self, duration_s: float, every_s: float = 5) -> None:
+        self.duration_s, self.every_s = duration_s, every_s
+        self.cores: float | Of = 1.0
+        self.quota_cores = 0.0  # 0: none
+        self.throttled: float | Of = 0.0  # share of the periods
+        self.memory: float | Of = 2 * GB
+        self.limit = 0.0
+        self.cache: float | Of = 0.5 * GB
+
+    def write(self, folder: pathlib.Path, name: str = "cgroup.txt") -> None:
+        text, usage, periods, throttled, before = "", 0.0, 0.0, 0.0, 0.0
+        for i in range(int(self.duration_s / self.every_s) + 1):
+            t_s = i * self.every_s
+            middle, dt = (before + t_s) / 2, t_s - before
+            usage += dt * value_at(self.cores, middle)
+            periods += dt * 10
+            throttled += dt * 10 * value_at(self.throttled, middle)
+            before = t_s
+            memory, cache = value_at(self.memory, t_s), value_at(self.cache, t_s)
+            parts = {
+                "cpu.stat": f"usage_usec {int(usage * 1e6)}\nuser_usec {int(usage * 9e5)}\nsystem_usec "
+                            f"{int(usage * 1e5)}\nnr_periods {int(periods)}\nnr_throttled {int(throttled)}\n"
+                            f"throttled_usec {int(throttled * 3e4)}",
+                "cpu.max": f"{int(self.quota_cores * 1e5) if self.quota_cores else 'max'} 100000",
+                "memory.current": f"{int(memory + cache)}",
+                "memory.max": f"{int(self.limit)}" if self.limit else "max",
+                "memory.stat": f"anon {int(memory)}\nfile {int(cache)}\nshmem 0\ninactive_file {int(cache)}"}
+            text += f"## t={T0_S + t_s:.3f}\n"
+            text += "".join(f"==> /sys/fs/cgroup/{part} <==\n{content}\n" for part, content in parts.items())
+        folder.joinpath(name).write_text(text)

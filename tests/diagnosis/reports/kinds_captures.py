@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pathlib
 
-from forms import GB, T0_S, ProcDumps, Series, Smi, Steps, smi_time, write_meta
+from forms import GB, T0_S, Dcgm, GroupFiles, ProcDumps, Series, Smi, Steps, smi_time, write_meta
 
 from report import Report, variant
 
@@ -174,4 +174,55 @@ def oversized(folder: pathlib.Path, *, util: float, used: float, total: float, f
 G10 = Report("G10", "far too large a GPU", "LowGPUUtilization|BatchSize", oversized, [
     variant(util=2, used=1024, total=40960, form="none", says=["smaller"]),
     variant(util=6, used=2500, total=81920, form="json", says=["smaller"]),
+])
+
+
+def dcgm_one_of_many(folder: pathlib.Path, *, gpus: int, busy: int, form: str) -> None:
+    Dcgm(400, gpus, {"DCGM_FI_DEV_GPU_UTIL": lambda t, g: 96 if g < busy else 0,
+                     "DCGM_FI_DEV_FB_USED": lambda t, g: 30000 if g < busy else 4,
+                     "DCGM_FI_DEV_FB_FREE": lambda t, g: 10500 if g < busy else 40496,
+                     "DCGM_FI_DEV_POWER_USAGE": lambda t, g: 320 if g < busy else 55}).write(folder, form)
+
+
+G08B = Report("G08b", "one GPU of several works, by DCGM", "UnusedGPU", dcgm_one_of_many, [
+    variant(gpus=8, busy=1, form="dmon", says=["7 of 8"]),
+    variant(gpus=4, busy=1, form="answers", says=["3 of 4"]),
+    variant(gpus=4, busy=4, form="answers", rule="", never=["UnusedGPU"]),
+])
+
+
+def dcgm_growth(folder: pathlib.Path, *, mib_per_s: float, form: str) -> None:
+    used = lambda t, g: 20000 + mib_per_s * t  # noqa: E731
+    Dcgm(600, 1, {"DCGM_FI_DEV_GPU_UTIL": lambda t, g: 95, "DCGM_FI_DEV_FB_USED": used,
+                  "DCGM_FI_DEV_FB_FREE": lambda t, g: 40500 - used(t, g)}).write(folder, form)
+
+
+B01B = Report("B01b", "GPU memory grows, by DCGM", "GPUMemoryLeak", dcgm_growth, [
+    variant(mib_per_s=8, form="dmon", says=["in use"]),
+    variant(mib_per_s=5, form="answers", says=["in use"]),
+    variant(mib_per_s=0, form="answers", rule="", never=["GPUMemoryLeak"]),
+])
+
+
+def dcgm_flat_zero(folder: pathlib.Path, *, util: float, power: float, form: str) -> None:
+    Dcgm(300, 1, {"DCGM_FI_DEV_GPU_UTIL": lambda t, g: util, "DCGM_FI_DEV_POWER_USAGE": lambda t, g: power + t % 4,
+                  "DCGM_FI_PROF_GR_ENGINE_ACTIVE": lambda t, g: 0.0,
+                  "DCGM_FI_PROF_SM_ACTIVE": lambda t, g: 0.0}).write(folder, form)
+
+
+F16B = Report("F16b", "profiling figures stuck at 0, by DCGM", "", dcgm_flat_zero, [
+    variant(util=99, power=365, form="dmon", never=["LowGPUEfficiency", "UnusedGPU"]),
+    variant(util=98, power=350, form="answers", never=["LowGPUEfficiency", "UnusedGPU"]),
+])
+
+
+def group_memory(folder: pathlib.Path, *, limit_gb: float, begin_gb: float, mb_per_s: float, cache_gb: float) -> None:
+    group = GroupFiles(600)
+    group.limit, group.memory, group.cache = limit_gb * GB, lambda t: begin_gb * GB + mb_per_s * 1e6 * t, cache_gb * GB
+    group.write(folder)
+
+
+F04B = Report("F04b", "memory of a control group, by its files", "HostMemoryGrowth", group_memory, [
+    variant(limit_gb=16, begin_gb=4, mb_per_s=8, cache_gb=2, says=["limit of its group"]),
+    variant(limit_gb=64, begin_gb=8, mb_per_s=0, cache_gb=54, rule="", never=["HostMemoryGrowth"]),
 ])
