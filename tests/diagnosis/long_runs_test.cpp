@@ -1,5 +1,5 @@
 // A long run is looked at by minutes: what is said of it agrees with what every sample would have said, within the
-// bounds that docs/design/0014-long-runs.md states.
+// bounds that docs/design/0015-long-runs.md states.
 #include <gtest/gtest.h>
 
 #include <cmath>
