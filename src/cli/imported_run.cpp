@@ -181,7 +181,8 @@ class RunImport {
       if (!imported.ok()) {
         // A file of a folder that turns out to be something else costs itself.
         const bool was_named = std::ranges::find(request_.paths, path) != request_.paths.end();
-        if (was_named || imported.error().code != ErrorCode::kUnsupported) return std::move(imported).error();
+        if (was_named || imported.error().code != ErrorCode::kUnsupported)
+          return with_what_else_is_there(std::move(imported).error(), path, paths);
         streams_.err << "hotlap: left out: " << one_line(imported.error().message) << '\n';
         ++skipped_;
         continue;
@@ -198,6 +199,19 @@ class RunImport {
   bool is_cancelled() const { return is_cancelled_; }
 
  private:
+  // One that cannot be read ends it all, since it was named: then how many of the others could.
+  static Error with_what_else_is_there(Error error, const fs::path& failed, const std::vector<fs::path>& paths) {
+    const auto others = std::ranges::count_if(paths, [&](const fs::path& other) {
+      const Result<const ImporterSpec*> spec = other == failed ? nullptr : recognise(other);
+      return spec.ok() && *spec != nullptr;
+    });
+    if (others > 0 && error.code == ErrorCode::kUnsupported) {
+      error.message += format("; without it the other {} would be read, or name their folder",
+                              others == 1 ? "file" : format("{} files", others));
+    }
+    return error;
+  }
+
   struct Imported {
     ImportedFile file;
     FileClock clock;

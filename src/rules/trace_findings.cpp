@@ -88,10 +88,10 @@ void set_gain(const TraceCase& c, double saved_pct_high, double saved_pct_low, B
   }
 }
 
-std::string counted_per_step(const TraceCase& c, double count, std::string_view noun) {
+std::string counted_per_step(const TraceCase& c, double count, std::string_view one, std::string_view many) {
   const auto steps = c.steps == nullptr ? std::nullopt : c.steps->number("count");
-  if (!steps || *steps <= 0) return format("{} {}", figure(count), noun);
-  return format("{} {} per step", figure(count / *steps), noun);
+  if (!steps || *steps <= 0) return counted(count, one, many);
+  return counted(count / *steps, one, many) + " per step";
 }
 
 }  // namespace hotlap

@@ -44,6 +44,6 @@ Finding trace_finding(const TraceCase& c, TraceHead head);
 void set_gain(const TraceCase& c, double saved_pct_high, double saved_pct_low, Basis basis, Advice& advice);
 
 // "12 kernels per step"; where there are no steps of the whole: "148 kernels".
-std::string counted_per_step(const TraceCase& c, double count, std::string_view noun);
+std::string counted_per_step(const TraceCase& c, double count, std::string_view one, std::string_view many);
 
 }  // namespace hotlap

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "rules/fact_number.h"
+#include "rules/framework_words.h"
 #include "rules/gpu_findings.h"
 #include "rules/step_findings.h"
 #include "rules/step_period.h"
@@ -113,7 +114,7 @@ bool describe_few_workers(const FactTable& facts, const Where& where, const Unkn
         format("{} of {} cores idle", cores_figure(*usable * (1 - *busy / 100)), cores_figure(*usable)));
   }
   finding.advice.push_back(
-      {.change = format("num_workers={} (now {})", figure(wanted), figure(*workers)),
+      {.change = format("{} (now {})", workers_change(facts, std::lround(wanted)), count_figure(*workers)),
        .step_ms_low = compute_ms * (1 - 0.2 * kModelError),
        .step_ms_high = std::min(load.step_ms, compute_ms * (1 + kModelError)),
        .basis = Basis::kModel,

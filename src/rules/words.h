@@ -17,6 +17,12 @@ inline std::string figure(double value) {
   return size >= 0.0005 ? format("{:.3f}", value) : "0";
 }
 
+// Of things that are counted: "5" and not "5.0", but "2.4" as a mean of several.
+inline std::string count_figure(double count) {
+  const double whole = std::round(count);
+  return std::fabs(count - whole) < 0.005 ? format("{:.0f}", std::fabs(whole)) : figure(count);
+}
+
 // Cores: "2", "3.5", "0".
 inline std::string cores_figure(double cores) {
   const double whole = std::round(cores);
@@ -26,6 +32,12 @@ inline std::string cores_figure(double cores) {
 // "1 worker", "2 workers".
 inline std::string counted(long number, std::string_view noun) {
   return format("{} {}{}", number, noun, number == 1 ? "" : "s");
+}
+
+// The same of a mean: "1 copy", "2.4 copies".
+inline std::string counted(double number, std::string_view one, std::string_view many) {
+  const std::string figure = count_figure(number);
+  return format("{} {}", figure, figure == "1" ? one : many);
 }
 
 }  // namespace hotlap

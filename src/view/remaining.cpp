@@ -120,7 +120,7 @@ std::optional<StepsTotal> steps_total_of(const RunInfo& run, std::optional<doubl
   for (const auto& [name, text] : arguments) {
     const auto number = positive(text);
     if (!number || std::find(kEpochNames.begin(), kEpochNames.end(), plain_name(name)) == kEpochNames.end()) continue;
-    return StepsTotal{*number * *epoch_steps, format("{} {} x {} steps", name, text, figure(*epoch_steps))};
+    return StepsTotal{*number * *epoch_steps, format("{} {} x {} steps", name, text, count_figure(*epoch_steps))};
   }
   return std::nullopt;
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <type_traits>
 
+#include "analysis/gpu_board_power.h"
 #include "analysis/minutes.h"
 #include "analysis/node_analyzer.h"
 #include "analysis/steady_window.h"
@@ -20,6 +21,7 @@ constexpr std::array kLimitFields{
     FactField{"power_last_w", "W", "mean of the last quarter"},
     FactField{"power_limit_w", "W", "limit that is enforced"},
     FactField{"power_default_w", "W", "limit with which the board starts"},
+    FactField{"power_board_w", "W", "limit with which boards of its name start; where its own default was not read"},
     FactField{"power_requested_w", "W", "limit that was asked for"},
     FactField{"clock_mhz", "MHz", "clock of the compute units, mean"},
     FactField{"clock_max_mhz", "MHz", "the highest that it has"},
@@ -128,7 +130,9 @@ struct Health {
 class GpuLimitsAnalyzer final : public NodeAnalyzer<GpuLimitsAnalyzer> {
  public:
   explicit GpuLimitsAnalyzer(const RunDescription& run)
-      : NodeAnalyzer(run), is_capture_(run.recording != nullptr && run.recording->attributes.contains("source.file")) {}
+      : NodeAnalyzer(run),
+        attributes_(run.recording == nullptr ? nullptr : &run.recording->attributes),
+        is_capture_(attributes_ != nullptr && attributes_->contains("source.file")) {}
 
   void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override { take(series, points); }
   void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override { take(series, minutes); }
@@ -166,6 +170,7 @@ class GpuLimitsAnalyzer final : public NodeAnalyzer<GpuLimitsAnalyzer> {
       fact.where.node = node;
       fact.where.device = name;
       fill(gpu, *window, fact);
+      if (!fact.number("power_default_w")) fact.set("power_board_w", board_power(name));
       if (fact.fields.size() > 1) out.add(std::move(fact));
     }
     for (const auto& [name, gpu] : gpus_) {
@@ -226,6 +231,12 @@ class GpuLimitsAnalyzer final : public NodeAnalyzer<GpuLimitsAnalyzer> {
       const bool is_failed = point.value.is_missing() && point.value.reason() == MissingReason::kReadFailed;
       reads.failed += is_failed ? 1 : 0;
     }
+  }
+
+  std::optional<double> board_power(const std::string& device) const {
+    if (attributes_ == nullptr) return std::nullopt;
+    const auto found = attributes_->find(device + ".name");
+    return found == attributes_->end() ? std::nullopt : board_power_w(found->second);
   }
 
   static std::optional<double> mean(const Gpu& gpu, std::string_view metric, std::int64_t from_ns, std::int64_t to_ns) {
@@ -340,6 +351,7 @@ class GpuLimitsAnalyzer final : public NodeAnalyzer<GpuLimitsAnalyzer> {
       fact.set("frozen_busy_pct", *most);
   }
 
+  const std::map<std::string, std::string>* attributes_;
   bool is_capture_ = false;  // imported: nothing tells of a GPU that is gone but its samples
   std::map<std::string, Gpu> gpus_;
   std::map<std::string, Health> health_;

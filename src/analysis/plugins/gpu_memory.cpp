@@ -71,12 +71,18 @@ constexpr std::size_t kSeriesMax = 1024;
 constexpr double kNoiseBytesMin = 64 * 1024 * 1024.0;
 constexpr double kNoiseShare = 0.005;
 
+struct Held {
+  double bytes = 0;  // last
+  std::int64_t t_ns = 0;
+};
+constexpr std::int64_t kGoneNs = 60 * kNsPerS;  // a process of a list that was not in it for so long has ended
+
 struct Gpu {
   LevelTrack used;
   std::optional<double> total;
   std::optional<double> processes;
   std::optional<double> is_of_job;
-  std::map<std::string, double> by_process;  // last
+  std::map<std::string, Held> by_process;
 };
 struct Allocator {
   LevelTrack allocated;
@@ -121,6 +127,12 @@ class GpuMemoryAnalyzer final : public NodeAnalyzer<GpuMemoryAnalyzer> {
     std::int64_t from_ns = INT64_MAX;
     std::int64_t to_ns = INT64_MIN;
     for (const auto& [name, gpu] : gpus_) {
+      // A list of processes alone says who holds how much.
+      for (const auto& [process, held] : gpu.by_process) {
+        if (!gpu.used.is_empty()) break;
+        from_ns = std::min(from_ns, held.t_ns - kGoneNs);
+        to_ns = std::max(to_ns, held.t_ns);
+      }
       if (gpu.used.is_empty()) continue;
       from_ns = std::min(from_ns, gpu.used.begin_ns());
       to_ns = std::max(to_ns, gpu.used.end_ns());
@@ -134,7 +146,7 @@ class GpuMemoryAnalyzer final : public NodeAnalyzer<GpuMemoryAnalyzer> {
     if (!window) return;
     const double steps_per_s = steps_per_second(*window);
     for (const auto& [name, gpu] : gpus_) {
-      if (gpu.used.is_empty()) continue;
+      if (gpu.used.is_empty() && gpu.by_process.empty()) continue;
       Fact fact{.kind = "gpu.memory"};
       fact.where.node = node;
       fact.where.device = name;
@@ -176,7 +188,7 @@ class GpuMemoryAnalyzer final : public NodeAnalyzer<GpuMemoryAnalyzer> {
       } else if (series.metric == "gpu.is_of_job") {
         gpu.is_of_job = std::max(gpu.is_of_job.value_or(0), *largest_value(point) * series.scale);
       } else if (gpu.by_process.size() < kSeriesMax) {
-        gpu.by_process[process] = value;
+        gpu.by_process[process] = {value, end_ns(point)};
       }
     }
   }
@@ -245,8 +257,11 @@ class GpuMemoryAnalyzer final : public NodeAnalyzer<GpuMemoryAnalyzer> {
     double job = 0;
     double others = 0;
     double holders = 0;
-    for (const auto& [process, bytes] : gpu.by_process) {
-      (process == "other" ? others : job) += bytes;
+    std::int64_t last_ns = INT64_MIN;
+    for (const auto& [process, held] : gpu.by_process) last_ns = std::max(last_ns, held.t_ns);
+    for (const auto& [process, held] : gpu.by_process) {
+      if (gpu.used.is_empty() && held.t_ns < last_ns - kGoneNs) continue;
+      (process == "other" ? others : job) += held.bytes;
       if (process != "other") holders += 1;
     }
     if (!gpu.by_process.empty()) fact.set("job_bytes", job).set("other_bytes", others).set("job_processes", holders);

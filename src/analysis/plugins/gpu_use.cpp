@@ -23,6 +23,8 @@ constexpr std::array kFields{
     FactField{"sample_period_s", "s", "from one sample to the next, mean"},
     FactField{"source_window_s", "s", "the source averages over this time: shorter stretches do not show"},
     FactField{"mean_pct", "%", "share of time in which any kernel ran, mean"},
+    FactField{"first_pct", "%", "mean of the first quarter"},
+    FactField{"last_pct", "%", "mean of the last quarter"},
     FactField{"p5_pct", "%", ""},
     FactField{"p50_pct", "%", ""},
     FactField{"p95_pct", "%", ""},
@@ -65,7 +67,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kMeans{{
 constexpr std::array<std::string_view, 1> kInFull{"gpu.busy.percent"};  // how it is spread, and when it is idle
 constexpr std::size_t kGpusMax = 128;                                   // instances of MIG among them
 constexpr double kIdleBelow = 5;
-constexpr std::int64_t kGapNs = 15 * kNsPerS;  // a longer one between two samples is time that was not observed
+constexpr std::int64_t kGapNs = 15 * kNsPerS;          // a longer one between two samples is time that was not observed
+constexpr std::int64_t kRarestNs = 15 * 60 * kNsPerS;  // but where samples are as rare as that all the time
 constexpr std::size_t kStretchesMax = 4096;
 
 struct Gpu {
@@ -79,6 +82,7 @@ struct Gpu {
   std::int64_t window_ns = 0;
   std::int64_t first_ns = INT64_MAX;
   std::int64_t last_ns = INT64_MIN;
+  std::int64_t gap_ns = 0;                 // between the last two
   std::int64_t idle_since_ns = INT64_MIN;  // INT64_MIN: it is not idle
   TimeProfile samples{2048};
   TimeProfile missing{2048};
@@ -153,7 +157,10 @@ class GpuUseAnalyzer final : public NodeAnalyzer<GpuUseAnalyzer> {
     gpu.last_ns = point.t_ns;
     gpu.samples.add(point.t_ns, point.t_ns, 1);
     const auto number = point.value.number();
-    const bool follows = before_ns != INT64_MIN && point.t_ns > before_ns && point.t_ns - before_ns <= kGapNs;
+    const std::int64_t gap_ns = before_ns == INT64_MIN ? 0 : point.t_ns - before_ns;
+    const std::int64_t longest_ns = std::max(kGapNs, std::min(gpu.gap_ns + gpu.gap_ns / 2, kRarestNs));
+    const bool follows = gap_ns > 0 && gap_ns <= longest_ns;
+    gpu.gap_ns = gap_ns;
     if (!number || !follows) end_idle(gpu, before_ns);
     if (!number) {
       gpu.missing.add(point.t_ns, point.t_ns, 1);
@@ -206,6 +213,8 @@ class GpuUseAnalyzer final : public NodeAnalyzer<GpuUseAnalyzer> {
     fact.set("observed_s", observed)
         .set("source_window_s", static_cast<double>(gpu.window_ns) / static_cast<double>(kNsPerS))
         .set("mean_pct", gpu.levels.mean(from, to))
+        .set("first_pct", gpu.levels.mean(from, from + (to - from) / 4))
+        .set("last_pct", gpu.levels.mean(to - (to - from) / 4, to))
         .set("p5_pct", gpu.levels.quantile(0.05, from, to))
         .set("p50_pct", gpu.levels.quantile(0.5, from, to))
         .set("p95_pct", gpu.levels.quantile(0.95, from, to))

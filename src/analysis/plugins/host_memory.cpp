@@ -104,6 +104,13 @@ class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
     }
     const auto window = steady_or_observed(*table_, from_ns, to_ns);
     if (!window) return;
+    if (machine.is_empty() && group_.is_empty() && !processes_.empty()) {
+      // Nothing but processes was seen: how much there is is not known, but whether it grows is.
+      Fact fact{.kind = "host_memory.summary"};
+      fact.where.node = node;
+      fact.set("steps_only", window->is_of_steps ? 1 : 0).set("window_s", window->seconds());
+      out.add(std::move(fact));
+    }
     add_summary(node, machine, *window, out);
     add_processes(node, *window, out);
   }

@@ -43,6 +43,7 @@ constexpr std::array kCollectiveFields{
 };
 constexpr std::array kTransportFields{
     FactField{"socket_used", "1", "1: data went over sockets between machines"},
+    FactField{"local_only", "1", "1: all channels that were seen are inside one machine: no network is used"},
     FactField{"rdma_used", "1", "1: over InfiniBand, RoCE or libfabric"},
     FactField{"rdma_found", "1", "1: NCCL found such a device; 0: it looked and found none"},
     FactField{"devices", "text", "that NCCL uses"},
@@ -114,6 +115,8 @@ class LogEventsAnalyzer final : public Analyzer {
     timeouts_.insert(from.timeouts_.begin(), from.timeouts_.end());
     is_socket_used_ |= from.is_socket_used_;
     is_rdma_used_ |= from.is_rdma_used_;
+    has_network_channel_ |= from.has_network_channel_;
+    has_local_channel_ |= from.has_local_channel_;
     if (from.is_rdma_found_) is_rdma_found_ = is_rdma_found_.value_or(false) || *from.is_rdma_found_;
     devices_.insert(from.devices_.begin(), from.devices_.end());
     ports_.insert(from.ports_.begin(), from.ports_.end());
@@ -191,6 +194,8 @@ class LogEventsAnalyzer final : public Analyzer {
     const bool is_rdma = what == "ib" || what == "libfabric";
     if (message_word(text, "used") == "1") {
       is_socket_used_ |= what == "socket";
+      has_network_channel_ |= message_word(text, "channel") == "1";
+      has_local_channel_ |= what == "p2p" || what == "shm";
       is_rdma_used_ |= is_rdma;
     }
     if (const std::string_view found = message_word(text, "found"); !found.empty() && is_rdma) {
@@ -271,6 +276,7 @@ class LogEventsAnalyzer final : public Analyzer {
   Fact transport() const {
     Fact fact{.kind = "log.transport"};
     fact.set("socket_used", is_socket_used_ ? 1 : 0).set("rdma_used", is_rdma_used_ ? 1 : 0);
+    if (has_local_channel_ || has_network_channel_) fact.set("local_only", has_network_channel_ ? 0 : 1);
     if (is_rdma_found_) fact.set("rdma_found", *is_rdma_found_ ? 1 : 0);
     std::string devices;
     for (const std::string& device : devices_) devices += (devices.empty() ? "" : ", ") + device;
@@ -298,6 +304,8 @@ class LogEventsAnalyzer final : public Analyzer {
   std::set<std::string> devices_;
   bool is_socket_used_ = false;
   bool is_rdma_used_ = false;
+  bool has_network_channel_ = false;
+  bool has_local_channel_ = false;
   std::optional<bool> is_rdma_found_;
   std::optional<double> world_size_;
 };

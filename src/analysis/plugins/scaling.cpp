@@ -17,6 +17,7 @@ constexpr std::array kFields{
     FactField{"figure", "text", "title of the column"},
     FactField{"rate", "1", "as the table has it"},
     FactField{"is_time", "1", "1: less is better"},
+    FactField{"is_of_whole_work", "1", "1: the time of an epoch, of which more units should take less"},
     FactField{"gain", "1", "times the throughput of the smallest run"},
     FactField{"efficiency_pct", "%", "throughput per unit, of that of the smallest run"},
 };
@@ -45,7 +46,8 @@ class ScalingAnalyzer final : public Analyzer {
     if (!count || *count <= 0 || !value || *value <= 0) return;
     Table& table = tables_[series.metric.substr(sizeof("scaling.") - 1)];
     table.of = std::string(trim(words));
-    table.is_time = series.unit == "s" || series.unit == "ms";
+    table.is_time = series.unit == "s" || series.unit == "ms" || series.unit == "min";
+    table.is_of_whole_work = table.is_time && is_of_whole_work(series.metric);
     if (table.rates.size() < kPointsMax) table.rates[*count] = *value * series.scale;
   }
 
@@ -61,9 +63,16 @@ class ScalingAnalyzer final : public Analyzer {
   }
 
  private:
+  // As the importer names the time of an epoch or of all of the training.
+  static bool is_of_whole_work(std::string_view metric) {
+    return metric.find("epoch") != std::string_view::npos || metric.find("total") != std::string_view::npos ||
+           metric.find("training_time") != std::string_view::npos || metric.find("wall_time") != std::string_view::npos;
+  }
+
   struct Table {
     std::string of;
     bool is_time = false;
+    bool is_of_whole_work = false;
     std::map<double, double> rates;  // by count
   };
 
@@ -73,8 +82,11 @@ class ScalingAnalyzer final : public Analyzer {
       Fact fact{.kind = "scaling.point"};
       fact.set("count", count).set_text("of", table.of).set_text("figure", figure).set("rate", rate);
       // The time of a step says how many of them there are in a second, each with a batch of every unit.
-      const double gain = table.is_time ? base / rate * (count / base_count) : rate / base;
+      const double gain = !table.is_time           ? rate / base
+                          : table.is_of_whole_work ? base / rate
+                                                   : base / rate * (count / base_count);
       fact.set("is_time", table.is_time ? 1 : 0)
+          .set("is_of_whole_work", table.is_of_whole_work ? 1 : 0)
           .set("gain", gain)
           .set("efficiency_pct", 100 * gain / (count / base_count));
       out.add(std::move(fact));

@@ -106,9 +106,10 @@ void judge_by_time(const Fact& pauses, bool is_told, FindingSink& out) {
   finding.where.process = pauses.text("process").value_or("");
   finding.evidence["count"] = count;
   finding.evidence["mean_s"] = mean_s;
-  std::string why = every_steps && every_s ? format("every {} steps ({}) a pause of {}", steps_words(*every_steps),
-                                                    seconds_words(*every_s), seconds_words(mean_s))
-                                           : format("{} pauses of {}", figure(count), seconds_words(mean_s));
+  std::string why = every_steps && every_s
+                        ? format("every {} steps ({}) a pause of {}", steps_words(*every_steps),
+                                 seconds_words(*every_s), seconds_words(mean_s))
+                        : format("{} of {}", counted(count, "pause", "pauses"), seconds_words(mean_s));
   if (rate && *rate >= 1e6) {
     why += format(" while {}/s are written, {} each", format_bytes(*rate), format_bytes(*rate * mean_s));
     finding.evidence["bytes_per_s"] = *rate;

@@ -89,7 +89,8 @@ void by_stalls(const FactTable& facts, std::size_t shown, FindingSink& out) {
   if (culprits.size() == 1) finding.where.rank = static_cast<std::int32_t>(*culprits.begin());
   finding.why.push_back(format("'{}' waits for {}", tensor, ranks_words(culprits, shown)));
   if (!seen.empty()) finding.why.push_back(format("{} are there", ranks_words(seen, shown)));
-  finding.why.push_back(format("{} such messages of {} tensors", figure(messages), stalls.size()));
+  finding.why.push_back(format("{} of {}", counted(messages, "such message", "such messages"),
+                               counted(static_cast<double>(stalls.size()), "tensor", "tensors")));
   finding.evidence["missing_ranks"] = static_cast<double>(culprits.size());
   finding.advice.push_back({.change = format("look at what {} {} doing (py-spy dump, its log): an uneven number of "
                                              "batches, validation or saving on one rank only, or it died",

@@ -103,7 +103,7 @@ void judge_by_time(const FactTable& facts, const Fact& pauses, bool is_told, Fin
   }
   finding.evidence["starts"] = count;
   finding.evidence["each_s"] = mean_s;
-  std::string why = format("{} pauses of {} s", figure(count), figure(mean_s));
+  std::string why = format("{} of {} s", counted(count, "pause", "pauses"), figure(mean_s));
   if (const auto every = pauses.number("every_steps")) why += format(", every {} steps", std::lround(*every));
   if (const auto every_s = pauses.number("every_s")) why += format(" ({} s)", figure(*every_s));
   finding.why.push_back(std::move(why));

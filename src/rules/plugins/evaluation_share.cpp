@@ -26,7 +26,7 @@ void judge(const Fact& pauses, double share, FindingSink& out) {
   finding.evidence["count"] = pauses.number("count").value_or(0);
   finding.evidence["mean_s"] = pauses.number("mean_s").value_or(0);
   finding.why.push_back(every
-                            ? format("every {} steps the model is evaluated for {} s", figure(*every),
+                            ? format("every {} steps the model is evaluated for {} s", count_figure(*every),
                                      figure(pauses.number("mean_s").value_or(0)))
                             : format("the model was evaluated for {} s", figure(pauses.number("total_s").value_or(0))));
   finding.advice.push_back(

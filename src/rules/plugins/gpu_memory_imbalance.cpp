@@ -21,12 +21,63 @@ constexpr std::array kParams{
 // Processes of several ranks on one GPU are the cause itself: a small difference does.
 constexpr double kOwnContextsPct = 5;
 
+constexpr double kContextBytes = 128e6;  // of CUDA; one more of them than on the others is no accident
+constexpr double kMoreShare = 0.15;
+constexpr double kMoreBytes = 1e9;
+
+// A list of processes alone: how much they hold and how many they are, of GPUs whose size is not known.
+void judge_by_processes(std::vector<const Fact*> gpus, FindingSink& out) {
+  const auto bytes = [](const Fact* gpu) { return *gpu->number("job_bytes"); };
+  std::ranges::stable_sort(gpus, std::greater{}, bytes);
+  const Fact& most = *gpus[0];
+  const Fact& next = *gpus[1];
+  const double extra = bytes(&most) - bytes(&next);
+  const double here = most.number("job_processes").value_or(0);
+  double there = 0;
+  for (const Fact* gpu : gpus) {
+    if (gpu != &most) there = std::max(there, gpu->number("job_processes").value_or(0));
+  }
+  const bool has_more = here > there && there > 0 && extra >= kContextBytes * (here - there);
+  if (!has_more && (extra < kMoreBytes || extra < kMoreShare * bytes(&most))) return;
+  Finding finding;
+  finding.where = place_of({&most});
+  finding.cause = format("{} holds {} memory than the others", most.where.device, has_more ? "more" : "far more");
+  finding.loss = format("{} more than the next one", format_bytes(extra));
+  finding.severity = Severity::kWarning;
+  finding.certainty = Certainty::kLikely;
+  finding.claims = "gpu_memory_imbalance";
+  finding.evidence["most_bytes"] = bytes(&most);
+  finding.evidence["next_bytes"] = bytes(&next);
+  finding.why.push_back(format("{}, the next one {}", format_bytes(bytes(&most)), format_bytes(bytes(&next))));
+  if (has_more) {
+    finding.why.push_back(
+        format("{} processes are on it, at most {} on each other", std::lround(here), std::lround(there)));
+    finding.advice.push_back(
+        {.change = "torch.cuda.set_device(local_rank) first of all, and torch.load(map_location=device)",
+         .note = "its fill caps the batch of all"});
+  } else {
+    finding.advice.push_back(
+        {.change = "look at what only that rank holds: gathered outputs, an EMA copy, the evaluation",
+         .note = "its fill caps the batch of all"});
+  }
+  finding.limits.emplace_back("how full it is: the size of its memory was not recorded");
+  out.add(std::move(finding));
+}
+
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   std::map<std::string, std::vector<const Fact*>> by_node;
+  std::map<std::string, std::vector<const Fact*>> lists_by_node;
   for (const Fact* memory : job_gpus(facts, "gpu.memory")) {
+    if (!memory->number("used_bytes") && memory->number("job_bytes")) {
+      lists_by_node[memory->where.node].push_back(memory);
+      continue;
+    }
     const Fact* use = same_device(facts, "gpu.use", *memory);
     if (!memory->number("mean_pct") || (use != nullptr && use->number("ever_pct") && !is_in_use(*use))) continue;
     by_node[memory->where.node].push_back(memory);
+  }
+  for (const auto& [node, gpus] : lists_by_node) {
+    if (gpus.size() >= 2 && !by_node.contains(node)) judge_by_processes(gpus, out);
   }
   for (auto& [node, gpus] : by_node) {
     if (gpus.size() < 2) continue;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "base/text.h"
 #include "rules/gpu_findings.h"
@@ -16,6 +17,10 @@ constexpr std::array kParams{
     kTimeToLimitParam,
 };
 constexpr double kSoonS = 3600;
+// Where nobody recorded how much there is: so much must have been taken, of what is in use now and at all.
+constexpr double kTakenShare = 0.1;
+constexpr double kTakenBytes = 256 * 1024 * 1024.0;
+constexpr double kWindowMinS = 60;
 
 // Of the processes' allocators, the one whose tensors grow most.
 const Fact* grower(const FactTable& facts, const Where& where) {
@@ -37,19 +42,22 @@ bool is_fragmentation(const FactTable& facts, const Where& where) {
   return false;
 }
 
-void judge(const FactTable& facts, const Fact& memory, double per_s, double to_limit_s, FindingSink& out) {
+// `to_limit_s` is nothing where the size of its memory was not recorded.
+void judge(const FactTable& facts, const Fact& memory, double per_s, std::optional<double> to_limit_s,
+           FindingSink& out) {
   const bool is_stairs = memory.text("shape") == "stairs";
   const Fact* allocator = grower(facts, memory.where);
   const double half = memory.number("growth_half_width").value_or(0);
   Finding finding;
   finding.where = place_of({&memory});
-  finding.cause = format("GPU memory leak: out of memory in ~{}", time_words(to_limit_s));
+  finding.cause = to_limit_s ? format("GPU memory leak: out of memory in ~{}", time_words(*to_limit_s))
+                             : std::string("GPU memory leak");
   finding.loss = "certain that it grows, its cause likely";
-  finding.severity = severity_of_limit(to_limit_s, kSoonS);
+  finding.severity = to_limit_s ? severity_of_limit(*to_limit_s, kSoonS) : Severity::kWarning;
   finding.certainty = Certainty::kLikely;
   finding.claims = "gpu_memory";
   finding.evidence["growth_bytes_per_s"] = per_s;
-  finding.evidence["to_limit_s"] = to_limit_s;
+  if (to_limit_s) finding.evidence["to_limit_s"] = *to_limit_s;
   std::string why;
   const auto per_step = memory.number("growth_bytes_per_step");
   if (is_stairs) {
@@ -62,8 +70,10 @@ void judge(const FactTable& facts, const Fact& memory, double per_s, double to_l
     why = format("+{}/s, +/-{} %", format_bytes(per_s), figure(100 * half / per_s));
   }
   finding.why.push_back(std::move(why));
-  finding.why.push_back(format("{} of {} in use", format_bytes(memory.number("used_bytes").value_or(0)),
-                               format_bytes(memory.number("total_bytes").value_or(0))));
+  const std::string used = format_bytes(memory.number("used_bytes").value_or(0));
+  const auto total = memory.number("total_bytes");
+  finding.why.push_back(total ? format("{} of {} in use", used, format_bytes(*total)) : used + " in use");
+  if (!total) finding.limits.emplace_back("when it is full: how much memory the GPU has was not recorded");
   if (allocator != nullptr) {
     finding.why.push_back(format("it is in tensors of {}", allocator->text("process").value_or("the job")));
     finding.look_alikes_excluded.emplace_back("fragmentation (reserved minus allocated does not grow as fast)");
@@ -78,15 +88,22 @@ void judge(const FactTable& facts, const Fact& memory, double per_s, double to_l
   out.add(std::move(finding));
 }
 
+bool is_large(const Fact& memory, double per_s) {
+  const double window_s = memory.number("window_s").value_or(0);
+  const double least = std::max(kTakenBytes, kTakenShare * memory.number("used_bytes").value_or(0));
+  return window_s >= kWindowMinS && per_s * window_s >= least;
+}
+
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   const double latest_s = static_cast<double>(params.duration_ns("time_to_limit")) * 1e-9;
   for (const Fact* memory : job_gpus(facts, "gpu.memory")) {
     const auto per_s = memory->number("growth_bytes_per_s");
     const auto to_limit_s = memory->number("to_limit_s");
-    if (!per_s || !to_limit_s || *to_limit_s > latest_s || is_fragmentation(facts, memory->where)) continue;
+    if (!per_s || is_fragmentation(facts, memory->where)) continue;
+    if (to_limit_s ? *to_limit_s > latest_s : memory->number("total_bytes") || !is_large(*memory, *per_s)) continue;
     // A slope that its own interval does not part from none is none.
     if (memory->text("shape") == "leak" && memory->number("growth_half_width").value_or(0) >= *per_s) continue;
-    judge(facts, *memory, *per_s, *to_limit_s, out);
+    judge(facts, *memory, *per_s, to_limit_s, out);
   }
   return {};
 }

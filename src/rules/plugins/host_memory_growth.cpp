@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "base/text.h"
 #include "rules/step_findings.h"
@@ -22,6 +23,10 @@ constexpr std::array kParams{
               .help = "of the limit that must have been taken so far"},
 };
 constexpr double kSoonS = 1800;
+// Where nobody recorded how much there is: so much must have been taken, of what the process has now and at all.
+constexpr double kTakenShare = 0.1;
+constexpr double kTakenBytes = 256 * 1024 * 1024.0;
+constexpr double kWindowMinS = 60;
 constexpr double kOthersMinS = 1800;  // growth of other programs is looked at for so long before it is spoken of
 
 // The process whose memory grows most, where one does.
@@ -45,9 +50,10 @@ bool is_of_others(const FactTable& facts, const Fact& memory) {
   });
 }
 
-void judge(const Fact& memory, const Fact* who, double per_s, double to_limit_s, FindingSink& out) {
+// `to_limit_s` is nothing where how much there is was not recorded.
+void judge(const Fact& memory, const Fact* who, double per_s, std::optional<double> to_limit_s, FindingSink& out) {
   const double limit = memory.number("limit_bytes").value_or(0);
-  const double used = memory.number("used_bytes").value_or(0);
+  const double used = (to_limit_s ? memory : *who).number("used_bytes").value_or(0);
   const bool is_stairs = (who != nullptr ? who->text("shape") : memory.text("shape")) == "stairs";
   const bool is_workers = who != nullptr && who->text("role") == "loader";
   Finding finding;
@@ -55,12 +61,13 @@ void judge(const Fact& memory, const Fact* who, double per_s, double to_limit_s,
   if (who != nullptr) finding.where.process = who->text("process").value_or("");
   finding.cause = who == nullptr ? format("Memory of the machine grows{}", is_stairs ? " by stairs" : "")
                                  : format("Memory of {} grows{}", finding.where.process, is_stairs ? " by stairs" : "");
-  finding.loss = format("full in ~{}", time_words(to_limit_s));
-  finding.severity = severity_of_limit(to_limit_s, kSoonS);
+  finding.loss =
+      to_limit_s ? format("full in ~{}", time_words(*to_limit_s)) : format("{}/min", format_bytes(60 * per_s));
+  finding.severity = to_limit_s ? severity_of_limit(*to_limit_s, kSoonS) : Severity::kWarning;
   finding.certainty = Certainty::kLikely;
   finding.claims = "host_memory";
   finding.evidence["growth_bytes_per_s"] = per_s;
-  finding.evidence["to_limit_s"] = to_limit_s;
+  if (to_limit_s) finding.evidence["to_limit_s"] = *to_limit_s;
   std::string why;
   if (const Fact& grows = who != nullptr ? *who : memory; is_stairs && grows.number("rises")) {
     why = format("{} rises of {}", std::lround(*grows.number("rises")),
@@ -72,8 +79,13 @@ void judge(const Fact& memory, const Fact* who, double per_s, double to_limit_s,
   }
   if (who != nullptr) why += format(" ({} of {})", who->text("measure").value_or("RSS"), finding.where.process);
   finding.why.push_back(std::move(why));
-  finding.why.push_back(format("{} of {} in use{}", format_bytes(used), format_bytes(limit),
-                               memory.text("limited_by") == "group" ? ", the limit of its group" : ""));
+  if (to_limit_s) {
+    finding.why.push_back(format("{} of {} in use{}", format_bytes(used), format_bytes(limit),
+                                 memory.text("limited_by") == "group" ? ", the limit of its group" : ""));
+  } else {
+    finding.why.push_back(format("it has {} now", format_bytes(used)));
+    finding.limits.emplace_back("when the memory is full: how much the machine has was not recorded");
+  }
   if (is_workers) {
     finding.advice.push_back({.change =
                                   "keep the samples' list in one array (numpy, pyarrow), not in Python objects; fewer "
@@ -92,13 +104,25 @@ void judge(const Fact& memory, const Fact* who, double per_s, double to_limit_s,
   out.add(std::move(finding));
 }
 
+bool is_large(const Fact& memory, const Fact& who) {
+  const double window_s = memory.number("window_s").value_or(0);
+  const double per_s = who.number("growth_bytes_per_s").value_or(0);
+  const double least = std::max(kTakenBytes, kTakenShare * who.number("used_bytes").value_or(0));
+  // A slope that its own interval does not part from none is none.
+  const bool is_sure = who.text("shape") != "leak" || who.number("growth_half_width").value_or(0) < per_s;
+  return window_s >= kWindowMinS && per_s * window_s >= least && is_sure;
+}
+
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   const double latest_s = static_cast<double>(params.duration_ns("time_to_limit")) * 1e-9;
   for (const Fact* memory : facts.all("host_memory.summary")) {
     const auto limit = memory->number("limit_bytes");
     const auto headroom = memory->number("headroom_bytes");
-    if (!limit || !headroom || *limit <= 0) continue;
     const Fact* who = grower(facts, memory->where);
+    if (!limit && who != nullptr && is_large(*memory, *who)) {
+      judge(*memory, who, *who->number("growth_bytes_per_s"), std::nullopt, out);
+    }
+    if (!limit || !headroom || *limit <= 0) continue;
     // The machine's own figure holds what all do; a process' is nearer to the cause.
     const double of_process = who == nullptr ? 0 : *who->number("growth_bytes_per_s");
     const double of_machine = memory->number("growth_bytes_per_s").value_or(0);

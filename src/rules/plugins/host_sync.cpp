@@ -71,7 +71,7 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
   const double calls = number_in(summary, "calls").value_or(0);
   finding.evidence["sync_calls"] = calls;
   finding.evidence["idle_sync_ms"] = idle_ms;
-  std::string why = format("{} ({} ms in all)", counted_per_step(*c, calls, "waits"),
+  std::string why = format("{} ({} ms in all)", counted_per_step(*c, calls, "wait", "waits"),
                            figure(number_in(summary, "total_ms").value_or(0)));
   if (caller != nullptr) {
     why += format(", most of that in {}: {}", name.empty() ? "no operator" : name, source.words);

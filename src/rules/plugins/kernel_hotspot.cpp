@@ -73,9 +73,9 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
   finding.evidence["share_pct"] = share;
   finding.evidence["kernel"] = kernel->text("name").value_or("");
   finding.why.push_back(short_name(kernel->text("name").value_or("")));
-  finding.why.push_back(format("{} calls of {} us, {} of {} ms", figure(kernel->number("calls").value_or(0)),
-                               figure(kernel->number("mean_us").value_or(0)), figure(total_ms),
-                               figure(c->all_wall_ms)));
+  finding.why.push_back(
+      format("{} of {} us, {} of {} ms", counted(kernel->number("calls").value_or(0), "call", "calls"),
+             figure(kernel->number("mean_us").value_or(0)), figure(total_ms), figure(c->all_wall_ms)));
   const auto remedy = std::ranges::find(kRemedies, sort, &Remedy::sort);
   Advice advice{.change = remedy == kRemedies.end() ? "find what launches it: hotlap sql, table kernel, column operator"
                                                     : std::string(remedy->change)};

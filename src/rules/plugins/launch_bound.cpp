@@ -42,8 +42,8 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
   const double calls = number_in(kernels, "calls").value_or(0);
   finding.evidence["kernels"] = calls;
   finding.evidence["kernel_median_us"] = median_us;
-  std::string why =
-      format("{}, half of them shorter than {} us", counted_per_step(*c, calls, "kernels"), figure(median_us));
+  std::string why = format("{}, half of them shorter than {} us", counted_per_step(*c, calls, "kernel", "kernels"),
+                           figure(median_us));
   if (const auto short_pct = number_in(kernels, "short_pct"); short_pct && *short_pct >= 10) {
     why += format(", {} % below 10 us", figure(*short_pct));
   }

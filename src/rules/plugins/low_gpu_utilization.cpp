@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include "base/text.h"
 #include "rules/fact_number.h"
@@ -23,13 +26,51 @@ constexpr double kSmallUsePct = 30;
 constexpr double kSmallFillPct = 30;
 constexpr double kCoarseS = 2;
 
-void judge(const FactTable& facts, const std::vector<const Fact*>& gpus, bool is_low, FindingSink& out) {
+// Used less and less, from use to little use; where its clock stays up it is not slowed down: it waits.
+constexpr double kFallsTo = 0.6;
+constexpr double kFallsBelowPct = 70;
+constexpr double kFallsFromPct = 50;
+constexpr double kSteadyClock = 0.95;
+constexpr double kLongIdleS = 600;
+
+bool is_falling(const Fact& gpu) {
+  const auto first = gpu.number("first_pct");
+  const auto last = gpu.number("last_pct");
+  return first && last && *first >= kFallsFromPct && *last < kFallsBelowPct && *last <= kFallsTo * *first;
+}
+
+std::string falling_words(const FactTable& facts, const Fact& gpu) {
+  std::string words = format("busy {} -> {} %", figure(gpu.number("first_pct").value_or(0)),
+                             figure(gpu.number("last_pct").value_or(0)));
+  const Fact* limits = same_device(facts, "gpu.limits", gpu);
+  const auto power_first = number_in(limits, "power_first_w");
+  const auto power_last = number_in(limits, "power_last_w");
+  if (power_first && power_last) words += format(", {} -> {} W", figure(*power_first), figure(*power_last));
+  const auto clock_first = number_in(limits, "clock_first_mhz");
+  const auto clock_last = number_in(limits, "clock_last_mhz");
+  if (clock_first && clock_last && *clock_last >= kSteadyClock * *clock_first)
+    words += format(", at {} MHz all the time: it waits for something", figure(*clock_last));
+  return words;
+}
+
+enum class Use : std::uint8_t { kLow, kFluctuating, kFalling };
+
+std::string cause_words(Use use, const std::vector<const Fact*>& gpus) {
+  switch (use) {
+    case Use::kLow: return format("GPU little used: {}", devices_words(gpus));
+    case Use::kFluctuating: return format("GPU used by fits and starts: {}", devices_words(gpus));
+    case Use::kFalling: return format("GPU used less and less: {}", devices_words(gpus));
+  }
+  return {};
+}
+
+void judge(const FactTable& facts, const std::vector<const Fact*>& gpus, Use use, FindingSink& out) {
+  const bool is_low = use == Use::kLow;
   const Fact& worst = **std::ranges::min_element(gpus, {}, [](const Fact* gpu) { return gpu->number("mean_pct"); });
   const double mean = worst.number("mean_pct").value_or(0);
   Finding finding;
   finding.where = place_of(gpus);
-  finding.cause = is_low ? format("GPU little used: {}", devices_words(gpus))
-                         : format("GPU used by fits and starts: {}", devices_words(gpus));
+  finding.cause = cause_words(use, gpus);
   finding.loss = format("busy {} % of the time", figure(mean));
   finding.severity = mean < 50 ? Severity::kWarning : Severity::kInfo;
   finding.certainty = Certainty::kLikely;
@@ -47,6 +88,9 @@ void judge(const FactTable& facts, const std::vector<const Fact*>& gpus, bool is
     why += format("; {} idle stretches of {} s", std::lround(*worst.number("idle_count")),
                   figure(worst.number("idle_mean_s").value_or(0)));
   }
+  if (const auto longest = worst.number("idle_longest_s"); longest && *longest >= kLongIdleS)
+    why += format("; idle for {} min without a break", figure(*longest / 60));
+  if (use == Use::kFalling) finding.why.push_back(falling_words(facts, worst));
   finding.why.push_back(std::move(why));
   if (const std::string host = host_words(facts, worst); !host.empty()) finding.why.push_back(host);
   const bool has_steps = facts.find("steps.summary") != nullptr;
@@ -76,22 +120,30 @@ void judge(const FactTable& facts, const std::vector<const Fact*>& gpus, bool is
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   std::vector<const Fact*> low;
   std::vector<const Fact*> fluctuating;
+  std::vector<const Fact*> falling;
   bool is_missing = false;
   for (const Fact* gpu : job_gpus(facts, "gpu.use")) {
     const auto p95 = gpu->number("p95_pct");
     const auto p5 = gpu->number("p5_pct");
-    is_missing = is_missing || !p95;
+    is_missing = is_missing || (!p95 && gpu->number("missing_pct").value_or(0) > 0);
     // One that nothing ever ran on is not low: it is unused.
     if (!p95 || !p5 || !is_in_use(*gpu) || !is_seen_for(*gpu, params.number("patience"))) continue;
     if (*p95 < params.number("threshold_p95")) {
       low.push_back(gpu);
     } else if (*p5 < params.number("threshold_p5")) {
       fluctuating.push_back(gpu);
+    } else if (is_falling(*gpu)) {
+      falling.push_back(gpu);
     }
   }
-  if (!low.empty()) judge(facts, low, true, out);
-  if (low.empty() && !fluctuating.empty()) judge(facts, fluctuating, false, out);
-  if (is_missing && low.empty() && fluctuating.empty())
+  if (!low.empty()) {
+    judge(facts, low, Use::kLow, out);
+  } else if (!fluctuating.empty()) {
+    judge(facts, fluctuating, Use::kFluctuating, out);
+  } else if (!falling.empty()) {
+    judge(facts, falling, Use::kFalling, out);
+  }
+  if (is_missing && low.empty() && fluctuating.empty() && falling.empty())
     out.cannot_tell("how busy a GPU was is missing: split by MIG, or no permission");
   return {};
 }
@@ -102,8 +154,8 @@ extern constinit const RuleSpec rule_low_gpu_utilization{
     .id = "LowGPUUtilization",
     .title = "A GPU is little used, or by fits and starts",
     .why =
-        "Looks at the distribution of each GPU's use over the typical steps. It yields to any finding that says where "
-        "the time goes; alone it is likely at best.",
+        "Looks at the distribution of each GPU's use over the typical steps, and whether it falls from their first to "
+        "their last quarter. It yields to any finding that says where the time goes; alone it is likely at best.",
     .advice = "Where to look, or a larger batch, or a smaller GPU.",
     .needs = kNeeds,
     .params = kParams,

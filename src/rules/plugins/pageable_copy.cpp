@@ -52,7 +52,7 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
                          .claims = "copies",
                          .lost_ms = *exposed_ms});
   if (!is_to_device) finding.cause = "Copies to memory that is not pinned";
-  std::string why = format("{}, {} ms", counted_per_step(*c, calls, "copies"), figure(pageable_ms));
+  std::string why = format("{}, {} ms", counted_per_step(*c, calls, "copy", "copies"), figure(pageable_ms));
   if (bytes > 0 && pageable_ms > 0) {
     const double gb_per_s = bytes / 1e6 / pageable_ms;
     why += format(", {} MB at {} GB/s", figure(bytes / 1e6), figure(gb_per_s));

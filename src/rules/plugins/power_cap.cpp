@@ -39,7 +39,8 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     const auto by_cap = limits->number("power_cap_pct");
     const auto by_brake = limits->number("power_brake_pct");
     const auto limit = limits->number("power_limit_w");
-    const auto usual = limits->number("power_default_w");
+    const auto recorded = limits->number("power_default_w");
+    const auto usual = recorded ? recorded : limits->number("power_board_w");
     const bool is_brake = by_brake && *by_brake >= params.number("share_pct");
     const bool is_lowered = limit && usual && *usual > 0 && 100 * (1 - *limit / *usual) >= params.number("lowered_pct");
     // What was asked for is not what is enforced.
@@ -64,11 +65,15 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
           {.change = "look at the machine's power supply and its cables: ask the administrator", .note = {}});
     } else {
       finding.cause = format("{} is held to {} W", limits->where.device, figure(*limit));
-      if (usual) finding.why.push_back(format("its default is {} W", figure(*usual)));
+      if (recorded) finding.why.push_back(format("its default is {} W", figure(*recorded)));
+      if (usual && !recorded) {
+        finding.why.push_back(format("boards of its name start with {} W", figure(*usual)));
+        finding.certainty = Certainty::kLikely;
+      }
       if (is_below_request) {
         finding.why.push_back(format("{} W were asked for, {} W are enforced", figure(*requested), figure(*limit)));
       }
-      if (!usual) finding.limits.emplace_back("its default limit: it was not recorded");
+      if (!recorded) finding.limits.emplace_back("its default limit: it was not recorded");
       const auto wanted = usual ? usual : is_below_request ? requested : std::nullopt;
       finding.advice.push_back(
           {.change = wanted ? format("raise the limit to {} W (nvidia-smi -pl {})", figure(*wanted), figure(*wanted))

@@ -58,11 +58,11 @@ void judge_by_shape(const FactTable& facts, const Fact& shapes, FindingSink& out
   finding.evidence["new_shapes"] = first;
   finding.evidence["first_ms"] = shapes.number("first_ms").value_or(0);
   finding.evidence["again_ms"] = shapes.number("again_ms").value_or(0);
-  finding.why.push_back(format("{} steps with a new shape take {} ms, with a shape seen before {} ms", figure(first),
-                               figure(shapes.number("first_ms").value_or(0)),
+  finding.why.push_back(format("{} steps with a new shape take {} ms, with a shape seen before {} ms",
+                               count_figure(first), figure(shapes.number("first_ms").value_or(0)),
                                figure(shapes.number("again_ms").value_or(0))));
-  finding.why.push_back(format("{} shapes in {} steps", figure(shapes.number("shapes").value_or(0)),
-                               figure(shapes.number("steps").value_or(0))));
+  finding.why.push_back(format("{} shapes in {} steps", count_figure(shapes.number("shapes").value_or(0)),
+                               count_figure(shapes.number("steps").value_or(0))));
   Advice advice{.change =
                     "pad or bucket the batches to few shapes, or dynamic ones (torch.compile(dynamic=True), "
                     "reduce_retracing in TensorFlow); warm all of them up before training",

@@ -51,8 +51,8 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
   finding.evidence["stalls"] = stalls;
   finding.evidence["stalled_ranks"] = stalled;
   finding.evidence["stall_s"] = stall_s;
-  std::string why = format("{} stalls of {} s, of {} of {} ranks in turn, never the same step", figure(stalls),
-                           figure(stall_s), figure(stalled), figure(ranks));
+  std::string why = format("{} stalls of {} s, of {} of {} ranks in turn, never the same step", count_figure(stalls),
+                           figure(stall_s), count_figure(stalled), count_figure(ranks));
   if (const auto every = all.number("stall_every_steps"))
     why += format("; each about every {} steps", std::lround(*every));
   finding.why.push_back(std::move(why));

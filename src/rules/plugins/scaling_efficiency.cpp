@@ -19,12 +19,37 @@ constexpr std::array kParams{
 };
 constexpr double kWorthPct = 50;  // of what is added, that must come out for it to be worth its price
 
+// What a table counts, in words: "n_gpus" are GPUs.
+struct Counted {
+  std::string_view title;
+  std::string_view one;
+  std::string_view many;
+};
+constexpr std::array kCounted{Counted{"workers", "worker", "workers"},      Counted{"nodes", "node", "nodes"},
+                              Counted{"n_nodes", "node", "nodes"},          Counted{"num_nodes", "node", "nodes"},
+                              Counted{"world_size", "rank", "ranks"},       Counted{"ranks", "rank", "ranks"},
+                              Counted{"processes", "process", "processes"}, Counted{"np", "process", "processes"}};
+
+const Counted& counted_as(const Fact& point) {
+  static constexpr Counted kGpus{"gpus", "GPU", "GPUs"};
+  const std::string title = point.text("of").value_or("gpus");
+  const auto* const found = std::ranges::find(kCounted, std::string_view(title), &Counted::title);
+  return found == kCounted.end() ? kGpus : *found;
+}
+
 std::string count_words(const Fact& point) {
-  return format("{} {}", std::lround(point.number("count").value_or(0)), point.text("of").value_or("gpus"));
+  const Counted& words = counted_as(point);
+  return counted(point.number("count").value_or(0), words.one, words.many);
 }
 
 std::string rate_words(const Fact& point) {
-  const bool is_ms = point.text("figure").value_or("").find("ms") != std::string::npos;
+  const std::string figure_of = point.text("figure").value_or("");
+  const bool is_ms = figure_of.find("ms") != std::string::npos;
+  if (point.number("is_of_whole_work") == 1) {
+    return format("{} {}{}", figure(point.number("rate").value_or(0)),
+                  figure_of.find("min") != std::string::npos ? "min" : "s",
+                  figure_of.find("epoch") != std::string::npos ? " an epoch" : "");
+  }
   return point.number("is_time") == 1
              ? format("{} {} a step", figure(point.number("rate").value_or(0)), is_ms ? "ms" : "s")
              : format("{:.0f}/s", point.number("rate").value_or(0));
@@ -58,7 +83,7 @@ void judge(const FactTable& facts, const std::vector<const Fact*>& points, const
   Finding finding;
   finding.cause = is_negative ? format("{} are slower than {}", count_words(last), count_words(**best))
                               : format("{} scale at {} %", count_words(last), figure(efficiency));
-  finding.loss = format("{} % of the {} paid for nothing", figure(lost), last.text("of").value_or("GPUs"));
+  finding.loss = format("{} % of the {} paid for nothing", figure(lost), counted_as(last).many);
   finding.severity = is_negative || efficiency < 60 ? Severity::kCritical : Severity::kWarning;
   finding.certainty = Certainty::kCertain;
   finding.claims = "scaling";
@@ -86,15 +111,19 @@ void judge(const FactTable& facts, const std::vector<const Fact*>& points, const
     const double gained = points[i]->number("gain").value_or(0) / worth->number("gain").value_or(1) - 1;
     if (added > 0 && 100 * gained / added >= kWorthPct) worth = points[i];
   }
-  if (worth != &last) {
-    const double share = last.number("gain").value_or(0) / worth->number("gain").value_or(1);
+  // Slower than a smaller size is worth nothing at all; which of the smaller ones depends on the price of time.
+  const auto advise = [&](const Fact& size, std::string_view note) {
+    const double share = last.number("gain").value_or(0) / size.number("gain").value_or(1);
     finding.advice.push_back(
-        {.change = format("use {}", count_words(*worth)),
+        {.change = format("use {}", count_words(size)),
          .basis = Basis::kArithmetic,
+         .note = std::string(note),
          .gain = format("{} % of the price for {} % of the throughput",
-                        figure(100 * worth->number("count").value_or(1) / last.number("count").value_or(1)),
+                        figure(100 * size.number("count").value_or(1) / last.number("count").value_or(1)),
                         figure(100 / std::max(share, 0.01)))});
-  }
+  };
+  if (is_negative) advise(**best, "the fastest");
+  if (worth != &last && !(is_negative && worth == *best)) advise(*worth, is_negative ? "the most for its price" : "");
   finding.advice.push_back({.change = by_input.empty()
                                           ? "look at communication: NCCL's network (NCCL_DEBUG=INFO), overlap with "
                                             "backward, larger batches, gradient compression or accumulation"

@@ -64,7 +64,7 @@ std::optional<Finding> slow_rank_by_steps(const FactTable& facts, const Params& 
   const double mean = slow.number("mean_ms").value_or(0);
   finding.why.push_back(format("own work {} ms, others {}, in {} % of {} steps the slowest", figure(mean),
                                figure(all.number("median_ms").value_or(0)), figure(share),
-                               figure(all.number("steps").value_or(0))));
+                               count_figure(all.number("steps").value_or(0))));
   const auto wait = slow.number("data_wait_ms");
   std::vector<double> waits;
   for (const Fact* one : ranks) {

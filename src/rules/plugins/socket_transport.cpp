@@ -20,6 +20,8 @@ constexpr std::array kParams{
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   for (const Fact* transport : facts.all("log.transport")) {
     if (transport->number("socket_used") != 1 || transport->number("rdma_used") == 1) continue;
+    // NCCL names a network also where all ranks are on one machine.
+    if (transport->number("local_only") == 1) continue;
     const auto ports = transport->text("rdma_devices");
     const auto traffic = transport->number("rdma_bytes_per_s");
     const bool found = transport->number("rdma_found") == 1;

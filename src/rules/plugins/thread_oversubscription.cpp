@@ -66,10 +66,11 @@ void judge(const FactTable& facts, const Fact& threads, double per_core, bool is
   finding.evidence["runnable_per_core"] = per_core;
   const auto host = threads.number("host_threads");
   std::string why = threads.number("job_threads")
-                        ? format("{} threads of the job on {} cores", figure(job), cores_figure(usable))
-                    : host ? format("{} threads on the machine, {} cores", figure(*host), cores_figure(usable))
+                        ? format("{} threads of the job on {} cores", count_figure(job), cores_figure(usable))
+                    : host ? format("{} threads on the machine, {} cores", count_figure(*host), cores_figure(usable))
                            : format("more tasks than {} cores", cores_figure(usable));
-  if (loaders >= 1) why += format(": {} of {} each", counted(std::lround(loaders), "loader worker"), figure(of_loader));
+  if (loaders >= 1)
+    why += format(": {} of {} each", counted(std::lround(loaders), "loader worker"), count_figure(of_loader));
   finding.why.push_back(std::move(why));
   if (is_throttled) {
     finding.why.push_back(
@@ -90,8 +91,8 @@ void judge(const FactTable& facts, const Fact& threads, double per_core, bool is
   const bool are_told = told_workers && *told_workers >= 1 && (!told_each || *told_workers * *told_each > usable);
   const bool is_unseen = !threads.number("job_threads");
   if (is_unseen && are_told) {
-    finding.why.push_back(format("by meta.json {} loader workers", figure(*told_workers)) +
-                          (told_each ? format(" of {} threads each", figure(*told_each)) : std::string()));
+    finding.why.push_back(format("by meta.json {} loader workers", count_figure(*told_workers)) +
+                          (told_each ? format(" of {} threads each", count_figure(*told_each)) : std::string()));
   }
   const bool by_workers = is_by_workers(threads, usable) || is_unseen;
   if (by_workers && steps != nullptr && wait && *wait >= 3) {

@@ -78,8 +78,8 @@ C05 = Report("C05", "no NVLink", "ScalingEfficiency", scaling, [
     variant(rows=[(1, 0.25), (2, 0.31), (4, 0.36)], head="gpus,step_time_s", topology=True, says=["69"]),
 ])
 C06 = Report("C06", "more nodes are slower", "ScalingEfficiency", scaling, [
-    variant(rows=[(8, 1532), (16, 547)], says=["18|17", "8 gpus"]),
-    variant(rows=[(8, 2400), (16, 2650), (32, 2880)], head="gpus,samples_per_s", says=["30", "8 gpus"]),
+    variant(rows=[(8, 1532), (16, 547)], says=["18|17", "8 GPUs"]),
+    variant(rows=[(8, 2400), (16, 2650), (32, 2880)], head="gpus,samples_per_s", says=["30", "8 GPUs"]),
     variant(rows=[(1, 195.6), (2, 371.3), (8, 1480), (16, 2862)], head="workers,images_per_sec", rule=""),
 ])
 C09 = Report("C09", "synthetic data scale, real ones do not", "ScalingEfficiency", scaling, [
