@@ -150,12 +150,14 @@ std::optional<double> left_to_win(const Breakdown& b) {
   return sum ? std::optional(std::min(*sum, 100.0)) : std::nullopt;
 }
 
-// What needs no step to be sure of: a leak, a GPU that is too hot. That a GPU is little used says not why.
+// What needs no step to be sure of: a leak, a GPU that is too hot. That a GPU is little used says not why, unless it
+// does next to nothing: then it is not a part of the job that is slow.
 bool tells_without_steps(const AnalysisDocument& d) {
+  constexpr double kAllButIdlePct = 80;
   if (d.findings.empty()) return false;
   const Finding& first = d.findings.front();
-  return !first.is_note() && first.severity != Severity::kInfo && first.certainty >= Certainty::kLikely &&
-         first.claims != kClaimsGpuIdle;
+  if (first.is_note() || first.severity == Severity::kInfo || first.certainty < Certainty::kLikely) return false;
+  return first.claims != kClaimsGpuIdle || first.lost_pct.value_or(0) >= kAllButIdlePct;
 }
 
 // What a log says of how the job ended, or was started again. Never a healthy run.
