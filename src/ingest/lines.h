@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/bytes.h"
+#include "base/text.h"
 
 namespace hotlap {
 
@@ -128,5 +129,14 @@ class LineCutter {
 std::string sniffed_text(ByteView head_untrusted);
 // The first line that is neither blank nor a comment ('#'), trimmed: the titles of a table. Empty: there is none.
 std::string_view first_row(std::string_view text);
+// Whether one of the first `lines_max` lines is of the wanted kind: titles that may stand below a heading.
+template <class F>
+bool has_line(std::string_view text, int lines_max, F is_wanted) {
+  std::string_view line;
+  for (int i = 0; i < lines_max && next_line(text, line); ++i) {
+    if (is_wanted(line)) return true;
+  }
+  return false;
+}
 
 }  // namespace hotlap

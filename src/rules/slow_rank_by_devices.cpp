@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "rules/fact_number.h"
+#include "rules/median.h"
 #include "rules/step_findings.h"
 #include "rules/words.h"
 
@@ -24,23 +24,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kOwn{
      {"idle_dispatch_ms", "waiting for launches"},
      {"idle_sync_ms", "waking up the host"}}};
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
-
-using Figure = std::function<double(const Fact&)>;
-
 double field_of(const Fact& device, std::string_view field) { return device.number(field).value_or(0); }
-
-double median_of_others(const std::vector<const Fact*>& devices, const Fact* but, const Figure& figure_of) {
-  std::vector<double> values;
-  for (const Fact* device : devices) {
-    if (device != but) values.push_back(figure_of(*device));
-  }
-  return median(std::move(values));
-}
 
 // One device of each rank; empty: fewer than two, or traces of different lengths.
 std::vector<const Fact*> ranks_of(const FactTable& facts) {
@@ -65,10 +49,10 @@ struct Excess {
   double ms() const { return own_ms - others_ms; }
 };
 
-Excess largest_excess(const std::vector<const Fact*>& ranks, const Fact* slow) {
+Excess largest_excess(const std::vector<const Fact*>& ranks, const Fact* const* slow) {
   Excess most;
   for (const auto& [field, words] : kOwn) {
-    const auto figure_of = [name = field](const Fact& device) { return field_of(device, name); };
+    const auto figure_of = [name = field](const Fact* device) { return field_of(*device, name); };
     const Excess one{words, field, figure_of(*slow), median_of_others(ranks, slow, figure_of)};
     if (one.ms() > most.ms()) most = one;
   }
@@ -80,13 +64,13 @@ Excess largest_excess(const std::vector<const Fact*>& ranks, const Fact* slow) {
 std::optional<Finding> slow_rank_by_devices(const FactTable& facts, double share_pct) {
   const std::vector<const Fact*> ranks = ranks_of(facts);
   if (ranks.empty()) return std::nullopt;
-  const auto waits_of = [](const Fact& device) { return field_of(device, "exposed_communication_ms"); };
-  const Fact* slow = *std::ranges::min_element(ranks, {}, [&](const Fact* device) { return waits_of(*device); });
-  const double others_wait_ms = median_of_others(ranks, slow, waits_of);
-  const double waited_ms = others_wait_ms - waits_of(*slow);
+  const auto waits_of = [](const Fact* device) { return field_of(*device, "exposed_communication_ms"); };
+  const auto place = std::ranges::min_element(ranks, {}, waits_of);
+  const Fact* slow = *place;
+  const double waited_ms = median_of_others(ranks, &*place, waits_of) - waits_of(slow);
   const double wall_ms = field_of(*slow, "wall_ms");
   const double share = 100 * waited_ms / wall_ms;
-  const Excess excess = largest_excess(ranks, slow);
+  const Excess excess = largest_excess(ranks, &*place);
   // What nobody sees it do may be no slowness at all: a collective that it does not take part in.
   if (share < share_pct || excess.ms() < 0.5 * waited_ms) return std::nullopt;
   const bool is_loading = excess.field == "idle_data_ms";

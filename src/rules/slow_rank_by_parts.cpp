@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rules/fact_number.h"
+#include "rules/median.h"
 #include "rules/step_findings.h"
 #include "rules/words.h"
 
@@ -48,22 +49,6 @@ std::vector<Rank> ranks_of(const FactTable& facts, double steps_min) {
   return out;
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
-
-// Over all ranks but `but`.
-template <class F>
-double median_of_others(const std::vector<Rank>& ranks, const Rank& but, F figure_of) {
-  std::vector<double> values;
-  for (const Rank& rank : ranks) {
-    if (&rank != &but) values.push_back(figure_of(rank));
-  }
-  return median(std::move(values));
-}
-
 bool are_in_step(const std::vector<Rank>& ranks) {
   const auto [fast, slow] = std::ranges::minmax_element(ranks, {}, &Rank::step_ms);
   return slow->step_ms <= (1 + kInStep) * fast->step_ms;
@@ -74,7 +59,7 @@ Finding describe(const std::vector<Rank>& ranks, const Rank& slow, double excess
   std::size_t most = 0;
   std::array<double, kOwn.size()> excess{};
   for (std::size_t i = 0; i < kOwn.size(); ++i) {
-    excess[i] = slow.parts_ms[i] - median_of_others(ranks, slow, [i](const Rank& rank) { return rank.parts_ms[i]; });
+    excess[i] = slow.parts_ms[i] - median_of_others(ranks, &slow, [i](const Rank& rank) { return rank.parts_ms[i]; });
     if (excess[i] > excess[most]) most = i;
   }
   const bool is_loading = kOwn[most].first == "data_wait";
@@ -120,9 +105,9 @@ std::optional<Finding> slow_rank_by_parts(const FactTable& facts, double share_p
   if (ranks.size() < 2 || !are_in_step(ranks)) return std::nullopt;
   const Rank& slow = *std::ranges::max_element(ranks, {}, &Rank::own_ms);
   const double excess_ms =
-      slow.own_ms() - median_of_others(ranks, slow, [](const Rank& rank) { return rank.own_ms(); });
+      slow.own_ms() - median_of_others(ranks, &slow, [](const Rank& rank) { return rank.own_ms(); });
   const double waited_ms =
-      median_of_others(ranks, slow, [](const Rank& rank) { return rank.meeting_ms; }) - slow.meeting_ms;
+      median_of_others(ranks, &slow, [](const Rank& rank) { return rank.meeting_ms; }) - slow.meeting_ms;
   if (100 * excess_ms / slow.step_ms < share_pct) return std::nullopt;
   // Where nobody waits they do not meet in each step: every rank has a pace of its own.
   if (waited_ms < 0.5 * excess_ms) return std::nullopt;

@@ -253,13 +253,7 @@ class NvidiaSmiMonitorImporter final : public StreamImporter {
 };
 
 bool sniff(ByteView head_untrusted, std::string_view) {
-  const std::string text = sniffed_text(head_untrusted);
-  std::string_view rest = text;
-  std::string_view line;
-  for (int i = 0; i < 8 && next_line(rest, line); ++i) {
-    if (!read_titles(line).empty()) return true;
-  }
-  return false;
+  return has_line(sniffed_text(head_untrusted), 8, [](std::string_view line) { return !read_titles(line).empty(); });
 }
 
 std::unique_ptr<StreamImporter> open_stream(ImportSink& out) { return std::make_unique<NvidiaSmiMonitorImporter>(out); }

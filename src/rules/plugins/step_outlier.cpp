@@ -71,17 +71,16 @@ bool are_of_lower_clock(const FactTable& facts, double slow_ms, double median_ms
 // What the slow steps have lost their time to.
 std::string claim_of(const FactTable& facts, const Fact& slow) {
   const std::string part = slow.text("part").value_or("");
-  if (const Fact* steps = fact_for(facts, "steps.summary", slow.where);
-      claim_of(part) == "other" || claim_of(part) == "outlier") {
-    if (steps != nullptr && taken_by_others_pct(facts, *steps).value_or(0) >= kTakenByOthersPct)
-      return std::string(kClaimsNeighbour);
-  }
-  if (!part.empty() && part != "other") return claim_of(part);
+  const std::string own = claim_of(part);
+  const Fact* steps = fact_for(facts, "steps.summary", slow.where);
+  const bool is_taken = steps != nullptr && taken_by_others_pct(facts, *steps).value_or(0) >= kTakenByOthersPct;
+  if (is_taken && (own == "other" || own == "outlier")) return std::string(kClaimsNeighbour);
+  if (!part.empty() && part != "other") return own;
   const double median_ms = slow.number("median_ms").value_or(0);
   const double slow_ms = slow.number("slow_ms").value_or(0);
   if (are_stalls_in_turn(facts, slow_ms - median_ms)) return "gc";
   if (!slow.number("period_steps") && are_of_lower_clock(facts, slow_ms, median_ms)) return "gpu_clocks";
-  return claim_of(part);
+  return own;
 }
 
 std::string part_words(const std::string& part) {
