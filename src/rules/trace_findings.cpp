@@ -89,7 +89,7 @@ void set_gain(const TraceCase& c, double saved_pct_high, double saved_pct_low, B
 }
 
 std::string counted_per_step(const TraceCase& c, double count, std::string_view one, std::string_view many) {
-  const auto steps = c.steps == nullptr ? std::nullopt : c.steps->number("count");
+  const auto steps = c.device->number("steps");
   if (!steps || *steps <= 0) return counted(count, one, many);
   return counted(count / *steps, one, many) + " per step";
 }

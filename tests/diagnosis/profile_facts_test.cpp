@@ -1,4 +1,5 @@
-// Windows of the profiler in a run: what is inside their steps counts, their steps and waits do not.
+// Windows of the profiler in a run: what is inside their steps counts, their steps and waits do not, and the time between
+// them belongs to nothing.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -43,25 +44,33 @@ class ProfileWindows : public testing::Test {
     ran_.add_span({.start_ns = start_ns, .duration_ns = ns, .kind = kind, .process = 1, .name = name, .step = step});
   }
   // What the profiler saw, at times of its own.
-  void look() {
+  static void look(FakeRecording& window, std::int64_t first_step) {
     for (const auto& [key, text] : {std::pair{"source.format", "chrome_trace"}, std::pair{"profile.window", "1"}}) {
-      window_.add_attribute(key, text);
-      window_.info_to_fill().attributes[key] = text;
+      window.add_attribute(key, text);
+      window.info_to_fill().attributes[key] = text;
     }
-    window_.add_process({.pid = 7, .role = ProcessRole::kMain});
-    const std::uint32_t linear = window_.add_name("aten::linear");
-    for (std::int64_t step = 50; step < 53; ++step) {
+    window.add_process({.pid = 7, .role = ProcessRole::kMain});
+    window.add_process({.role = ProcessRole::kOther});
+    const std::uint32_t linear = window.add_name("aten::linear");
+    const std::uint32_t gemm = window.add_name("sm90_xmma_gemm_bf16");
+    const std::uint32_t all_reduce = window.add_name("ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+    for (std::int64_t step = first_step; step < first_step + 3; ++step) {
       const std::int64_t t_ns = 1'000 * kNsPerS + step * 130 * kNsPerMs;
-      window_.add_span(
+      window.add_span(
           {.start_ns = t_ns, .duration_ns = 130 * kNsPerMs, .kind = SpanKind::kStep, .process = 1, .step = step});
-      window_.add_span({.start_ns = t_ns, .duration_ns = 20 * kNsPerMs, .kind = SpanKind::kDataWait, .process = 1});
-      window_.add_span({.start_ns = t_ns + 30 * kNsPerMs,
-                        .duration_ns = 10 * kNsPerMs,
-                        .kind = SpanKind::kOperator,
-                        .process = 1,
-                        .thread = 1,
-                        .name = linear});
+      window.add_span({.start_ns = t_ns, .duration_ns = 20 * kNsPerMs, .kind = SpanKind::kDataWait, .process = 1});
+      window.add_span({.start_ns = t_ns + 30 * kNsPerMs,
+                       .duration_ns = 10 * kNsPerMs,
+                       .kind = SpanKind::kOperator,
+                       .process = 1,
+                       .thread = 1,
+                       .name = linear});
+      add_kernel(window, gemm, t_ns + 40 * kNsPerMs, 50 * kNsPerMs);
+      add_kernel(window, all_reduce, t_ns + 90 * kNsPerMs, 40 * kNsPerMs);
     }
+  }
+  static void add_kernel(FakeRecording& window, std::uint32_t name, std::int64_t start_ns, std::int64_t ns) {
+    window.add_span({.start_ns = start_ns, .duration_ns = ns, .kind = SpanKind::kKernel, .process = 2, .name = name});
   }
   FactTable facts(std::span<RecordingReader* const> recordings) const {
     RunAnalysis analysis(run_, all_analyzers());
@@ -74,6 +83,7 @@ class ProfileWindows : public testing::Test {
   RunInfo run_;
   FakeRecording ran_;
   FakeRecording window_;
+  FakeRecording later_window_;
 };
 
 TEST_F(ProfileWindows, StepsUnderTheProfilerAreInNoStatistics) {
@@ -88,7 +98,7 @@ TEST_F(ProfileWindows, StepsUnderTheProfilerAreInNoStatistics) {
 
 TEST_F(ProfileWindows, WhatIsInsideComesFromThemAlone) {
   record();
-  look();
+  look(window_, 50);
   const std::array<RecordingReader*, 2> both{&ran_, &window_};
   const FactTable facts_of_both = facts(both);
   EXPECT_EQ(facts_of_both.find("steps.summary")->number("count"), 96);
@@ -101,6 +111,20 @@ TEST_F(ProfileWindows, WhatIsInsideComesFromThemAlone) {
     EXPECT_NE(one->text("name"), "loader 1 (Images)");
   }
   EXPECT_TRUE(has_linear);
+}
+
+TEST_F(ProfileWindows, ADeviceIsOneInAllOfThemAndDoesNotIdleBetween) {
+  record();
+  look(window_, 50);
+  look(later_window_, 80);
+  const std::array<RecordingReader*, 3> all{&ran_, &window_, &later_window_};
+  const FactTable found = facts(all);
+  ASSERT_EQ(found.all("device.time").size(), 1U);
+  const Fact& device = *found.all("device.time").front();
+  EXPECT_EQ(device.number("steps"), 6);
+  EXPECT_EQ(device.number("wall_ms"), 2 * (2 * 130 + 90));
+  EXPECT_EQ(device.number("exposed_communication_ms"), 6 * 40);
+  EXPECT_EQ(device.number("idle_ms"), 2 * 2 * 40);
 }
 
 TEST_F(ProfileWindows, TheirCostIsTold) {

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "analysis/analyzer.h"
 #include "analysis/kernel_names.h"
 #include "analysis/log_histogram.h"
+#include "analysis/step_table.h"
 #include "analysis/trace_tables.h"
 #include "base/clock.h"
 
@@ -40,6 +42,7 @@ constexpr std::array kFields{
         "idle_queued_ms", "ms",
         "idle although work was queued: it waited for an event, another device, or work that is not in the trace"},
     FactField{"idle_unknown_ms", "ms", "idle, and the trace has no launch of what came next"},
+    FactField{"steps", "{step}", "in what was traced: of windows of the profiler, those in the windows"},
 };
 constexpr std::array kLaunchFields{
     FactField{"launches", "{launch}", "kernels and copies whose launch is in the trace"},
@@ -83,6 +86,14 @@ struct Device {
   std::array<std::int64_t, kSortCount> end_ns{};
   std::array<std::int64_t, std::size_t{1} << kSortCount> by_sorts_ns{};  // index: bit set of Sort
   std::array<std::int64_t, kCauseCount> idle_ns{};
+  std::uint64_t steps = 0;  // of a closed one
+
+  // The same device in another window of the profiler; the time between them belongs to neither.
+  void add(const Device& other) {
+    std::ranges::transform(by_sorts_ns, other.by_sorts_ns, by_sorts_ns.begin(), std::plus{});
+    std::ranges::transform(idle_ns, other.idle_ns, idle_ns.begin(), std::plus{});
+    steps += other.steps;
+  }
 
   // Counts the time up to `to_ns`; the idle stretch at its end, or nothing.
   std::pair<std::int64_t, std::int64_t> advance(std::int64_t to_ns) {
@@ -110,7 +121,9 @@ class DeviceTimeAnalyzer final : public Analyzer {
         is_sync_(run.name_of, &names_synchronisation),
         is_launch_(run.name_of, &names_launch),
         may_set_up_(run.name_of, &may_set_up),
-        is_pageable_(run.name_of, &names_pageable) {
+        is_pageable_(run.name_of, &names_pageable),
+        table_(run.steps),
+        is_window_(is_profile_window(*run.recording)) {
     on_processes(run.processes);
   }
 
@@ -140,7 +153,15 @@ class DeviceTimeAnalyzer final : public Analyzer {
 
   void merge(const Analyzer& other) override {
     const auto& that = static_cast<const DeviceTimeAnalyzer&>(other);
-    for (const auto& [slot, device] : that.devices_) merged_.emplace_back(that.where_of(slot), closed(device));
+    for (const auto& [slot, device] : that.devices_) {
+      const Where where = that.where_of(slot);
+      const auto same = std::ranges::find(merged_, where, [](const auto& one) { return one.first; });
+      if (that.is_window_ && same != merged_.end()) {
+        same->second.add(that.closed(device));
+      } else {
+        merged_.emplace_back(where, that.closed(device));
+      }
+    }
     merged_.insert(merged_.end(), that.merged_.begin(), that.merged_.end());
     latencies_ns_.merge(that.latencies_ns_);
     call_durations_ns_.merge(that.call_durations_ns_);
@@ -238,8 +259,11 @@ class DeviceTimeAnalyzer final : public Analyzer {
     take(kHost, left_ns);
   }
 
-  static Device closed(Device device) {
+  Device closed(Device device) const {
     device.advance(*std::ranges::max_element(device.end_ns));
+    for (const StepTable::Entry& entry : table_->entries()) {
+      device.steps = std::max<std::uint64_t>(device.steps, entry.steps->count());
+    }
     return device;
   }
 
@@ -283,6 +307,7 @@ class DeviceTimeAnalyzer final : public Analyzer {
                                                                "idle_dispatch_ms", "idle_host_ms",   "idle_launch_ms",
                                                                "idle_queued_ms",   "idle_unknown_ms"};
     for (std::size_t cause = 0; cause < kCauseCount; ++cause) fact.set(kNames[cause], ms(device.idle_ns[cause]));
+    if (device.steps > 0) fact.set("steps", static_cast<double>(device.steps));
     out.add(std::move(fact));
   }
 
@@ -295,6 +320,8 @@ class DeviceTimeAnalyzer final : public Analyzer {
   NameTest is_launch_;
   NameTest may_set_up_;
   NameTest is_pageable_;
+  const StepTable* table_;
+  bool is_window_;
   RecentById<Call> calls_;
   RecentTimes waits_;
   RecentTimes syncs_;
@@ -317,7 +344,7 @@ extern constinit const AnalyzerSpec analyzer_device_time{.id = "device_time",
                                                          .produces = kSchemas,
                                                          .metrics = {},
                                                          .spans = kSpans,
-                                                         .version = 2,
+                                                         .version = 3,
                                                          .open = open};
 
 }  // namespace hotlap

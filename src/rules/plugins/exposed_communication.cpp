@@ -73,7 +73,7 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
   const double all_ms = worst->number("communication_ms").value_or(exposed);
   const Fact* steps = facts.find("steps.summary");
   const Collectives collectives = collectives_of(facts);
-  const auto count = number_in(steps, "count");
+  const auto count = worst->number("steps");
   const double per_step = count && *count > 0 ? collectives.calls / devices / *count : 0;
   const double each_ms = collectives.calls > 0 ? collectives.total_ms / collectives.calls : 0;
   const bool is_latency = per_step >= params.number("calls_per_step") && each_ms < kShortMs;
@@ -96,8 +96,8 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
                                figure(all_ms), figure(wall), figure(exposed)));
   if (count && *count > 0) finding.why.push_back(format("{} ms of each step", figure(exposed / *count)));
   if (per_step >= 1) {
-    finding.why.push_back(format("{:.0f} collectives a step of {} ms each, most in {}", per_step, figure(each_ms),
-                                 collectives.name.substr(0, 40)));
+    finding.why.push_back(format("{} a step of {} ms each, most in {}", counted(std::lround(per_step), "collective"),
+                                 figure(each_ms), collectives.name.substr(0, 40)));
     finding.evidence["calls_per_step"] = per_step;
   }
   if (is_latency) {
