@@ -4,7 +4,8 @@
 #
 #   tools/setup.sh              to build, to run the demo and the tests
 #   tools/setup.sh --developer  also clang 16's tools, for tools/check.sh
-#   tools/setup.sh --proof      also what the long proofs compare with and run in
+#   tools/setup.sh --proof      also what the long proofs run in
+#   tools/setup.sh --peers      also what bench/recorder_cpu.py compares with; pcp wants a running systemd to be set up
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,14 +22,16 @@ run=(libopenblas0-pthread python3 python3-jsonschema python3-numpy python3-torch
 # What a test can be skipped without (check.format): a later distribution may not have it, a user may not install it.
 optional=(clang-format-14)
 developer=(clang-format-14 clang-tidy-16 clang-16 libclang-rt-16-dev libbenchmark-dev)
-proof=(clang-16 libclang-rt-16-dev libbenchmark-dev strace debootstrap pcp prometheus-node-exporter)
+proof=(clang-16 libclang-rt-16-dev libbenchmark-dev strace debootstrap)
+peers=(pcp prometheus-node-exporter)
 
 wanted=("${build[@]}" "${run[@]}")
 case "${1:-}" in
   "") ;;
   --developer) wanted+=("${developer[@]}") ;;
   --proof) wanted+=("${proof[@]}") ;;
-  *) stop "usage: tools/setup.sh [--developer|--proof]" ;;
+  --peers) wanted+=("${peers[@]}") ;;
+  *) stop "usage: tools/setup.sh [--developer|--proof|--peers]" ;;
 esac
 
 is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
