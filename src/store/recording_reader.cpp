@@ -6,79 +6,36 @@
 #include <utility>
 
 #include "base/format.h"
-#include "base/text.h"
 #include "store/block.h"
 #include "store/format.h"
+#include "store/recording_tables.h"
 #include "store/schema.h"
 #include "store/span_block.h"
 #include "store/sqlite_db.h"
 #include "store/stretch.h"
+#include "store/wanted_series.h"
 
 namespace hotlap {
 namespace {
 
 constexpr std::size_t kSamplesPerBatch = 2'000'000;  // in memory at once (48 MB) while series are gathered
 constexpr std::size_t kSeriesPerBatch = 4'096;       // at once
-constexpr std::size_t kRowsPerTransaction = 64;  // span blocks read before the transaction ends and they are visited
-constexpr std::size_t kNamesBytesMax = std::size_t{512} << 20U;
-
-struct StretchRow {
-  std::int64_t id;
-  std::int64_t from_ns;
-  std::int64_t to_ns;
-  std::uint64_t samples;
-  std::optional<std::int64_t> tens_to_ns;
-  std::optional<std::int64_t> hours_to_ns;
-  bool has_days;
-};
 
 bool overlaps(std::int64_t first_ns, std::int64_t last_ns, TimeRange range) {
   return last_ns >= range.from_ns && first_ns < range.to_ns;
 }
 bool contains(TimeRange range, std::int64_t t_ns) { return t_ns >= range.from_ns && t_ns < range.to_ns; }
 
-bool is_plausible(std::int64_t t_ns) { return t_ns >= -kTimeNsMax && t_ns <= kTimeNsMax; }
 // Rows and samples outside are not looked for.
 TimeRange plausible(TimeRange range) {
   return {std::max(range.from_ns, -kTimeNsMax), std::min(range.to_ns, kTimeNsMax)};
 }
-std::int64_t plausible_or_unknown(std::int64_t t_ns) { return is_plausible(t_ns) ? t_ns : -1; }
-
-// Which of the wanted series a batch gathers, by handle.
-class Wanted {
- public:
-  explicit Wanted(std::span<const SeriesHandle> handles) : handles_(handles) {
-    for (std::size_t i = 0; i < handles.size(); ++i) sorted_.emplace_back(handles[i].index, i);
-    std::sort(sorted_.begin(), sorted_.end());
-  }
-  bool empty() const { return sorted_.empty(); }
-  bool any_in(std::int64_t first, std::int64_t last) const {
-    const auto place = std::lower_bound(sorted_.begin(), sorted_.end(), std::pair<std::int64_t, std::size_t>(first, 0));
-    return place != sorted_.end() && place->first <= last;
-  }
-  // Calls use(place among the handles) for every time that `series` was asked for.
-  template <class Use>
-  void for_each(std::uint32_t series, Use&& use) const {
-    for (auto place = std::lower_bound(sorted_.begin(), sorted_.end(), std::pair<std::int64_t, std::size_t>(series, 0));
-         place != sorted_.end() && place->first == series; ++place) {
-      use(place->second);
-    }
-  }
-  bool has(std::uint32_t series) const { return any_in(series, series); }
-  std::int64_t lowest() const { return sorted_.front().first; }
-  std::int64_t highest() const { return sorted_.back().first; }
-
- private:
-  std::span<const SeriesHandle> handles_;
-  std::vector<std::pair<std::int64_t, std::size_t>> sorted_;
-};
-
 class SqliteReader final : public RecordingReader {
  public:
   SqliteReader(std::string path, Database database) : path_(std::move(path)), database_(std::move(database)) {}
 
-  const RecordingInfo& info() const override { return info_; }
-  bool is_closed() const override { return closed_; }
+  const RecordingInfo& info() const override { return meta_.info; }
+  bool is_closed() const override { return meta_.is_closed; }
   Result<void> refresh() override;
   const std::vector<StoredSeries>& series() const override { return series_; }
   Result<TimeRange> extent() const override { return extent_; }
@@ -94,14 +51,14 @@ class SqliteReader final : public RecordingReader {
   Result<void> read_spans_since(std::uint64_t& cursor, std::span<const SpanKind> kinds,
                                 const std::function<void(std::span<const Span>)>& visit) override;
   Result<std::vector<Event>> read_events(TimeRange range) override;
-  Result<std::vector<Event>> read_events_since(std::uint64_t& cursor) override { return named(list_events(cursor)); }
-  Result<std::vector<ClockReading>> read_clock() override { return named(list_clock()); }
-  Result<std::vector<ProcessInfo>> read_processes() override { return named(list_processes()); }
+  Result<std::vector<Event>> read_events_since(std::uint64_t& cursor) override {
+    return named(read_events_after(database_, cursor));
+  }
+  Result<std::vector<ClockReading>> read_clock() override { return named(read_clock_readings(database_)); }
+  Result<std::vector<ProcessInfo>> read_processes() override { return named(read_process_rows(database_)); }
   Result<std::vector<Loss>> read_losses() override { return named(list_losses()); }
   Result<std::map<std::string, std::string>> read_attributes() override;
-  std::string name(std::uint32_t id) override {
-    return id >= 1 && id <= names_.size() ? names_[id - 1] : std::string();
-  }
+  std::string name(std::uint32_t id) override { return names_.name(id); }
 
  private:
   // A row of tails, unsealed. Most belong to the stretch that is being recorded; some to one that could not be
@@ -110,60 +67,44 @@ class SqliteReader final : public RecordingReader {
     std::int64_t stretch;
     Bytes raw;
   };
-  struct SpanRow {
-    std::int64_t first;
-    Bytes payload;
-  };
   Error with_path(Error error) const;
   template <class T>
   Result<T> named(Result<T> outcome) const {
     if (outcome.ok()) return outcome;
     return with_path(std::move(outcome).error());
   }
-  Result<std::vector<Event>> list_events(std::uint64_t& cursor);
-  Result<std::vector<ClockReading>> list_clock();
-  Result<std::vector<ProcessInfo>> list_processes();
   Result<std::vector<Loss>> list_losses();
   Result<void> in_transaction(const std::function<Result<void>()>& work);
-  Result<void> load_meta();
-  Result<void> load_series();
-  Result<void> load_names();
-  Result<void> load_stretches();
   Result<void> load_extent();
   // Stretches and tails as one consistent picture; blocks of stretches never change, so they can be read
   // afterwards.
   Result<std::vector<TailText>> snapshot(TimeRange range);
   // use(place among the wanted, t_ns, value) for each sample.
   template <class Use>
-  Result<void> read_stretch(const StretchRow& stretch, const Wanted& wanted, TimeRange range, const Use& use);
+  Result<void> read_stretch(const StretchRow& stretch, const WantedSeries& wanted, TimeRange range, const Use& use);
   template <class Use>
-  void read_tail(const TailText& text, const Wanted& wanted, TimeRange range, const Use& use);
-  Result<void> read_tier(std::int64_t width_ns, const Wanted& wanted, TimeRange range, std::vector<TierSeries>& into);
-  Result<void> read_tier_blocks(const StretchRow& stretch, BlockKind kind, const Wanted& wanted, TimeRange range,
+  void read_tail(const TailText& text, const WantedSeries& wanted, TimeRange range, const Use& use);
+  Result<void> read_tier(std::int64_t width_ns, const WantedSeries& wanted, TimeRange range,
+                         std::vector<TierSeries>& into);
+  Result<void> read_tier_blocks(const StretchRow& stretch, BlockKind kind, const WantedSeries& wanted, TimeRange range,
                                 std::vector<TierSeries>& into);
   // Blocks of one kind and stretch that hold wanted series.
-  Result<void> for_each_block(std::int64_t stretch, BlockKind kind, const Wanted& wanted,
+  Result<void> for_each_block(std::int64_t stretch, BlockKind kind, const WantedSeries& wanted,
                               const std::function<void(ByteView)>& use);
   // From the `next`-th span ever recorded on; `next` becomes the number of spans recorded so far.
   Result<void> walk_spans(std::int64_t& next, std::span<const SpanKind> kinds, TimeRange range,
                           const std::function<void(std::span<const Span>)>& visit);
-  Result<void> read_span_rows(std::int64_t& next, std::uint64_t kinds_mask, TimeRange range,
-                              std::vector<SpanRow>& found);
   TimeRange within_extent(TimeRange range) const;
 
   std::string path_;
   Database database_;
   BlockCodec codec_;
-  RecordingInfo info_;
-  bool closed_ = false;
+  RecordingMeta meta_;
   std::vector<StoredSeries> series_;
-  std::vector<std::string> names_;
-  std::size_t names_bytes_ = 0;
-  std::vector<StretchRow> stretches_;
-  std::int64_t last_stretch_id_ = INT64_MIN;  // seen, whole or not
+  NameTable names_;
+  StretchTable stretches_;
   TimeRange extent_{INT64_MAX, INT64_MIN};
   std::uint64_t blocks_damaged_ = 0;
-  std::map<std::string, std::int64_t, std::less<>> loss_offsets_;  // where counters of an import first counted
   // Reused between blocks.
   TicksBlock ticks_;
   std::vector<ChunkColumn> columns_;
@@ -187,112 +128,12 @@ Result<void> SqliteReader::in_transaction(const std::function<Result<void>()>& w
 
 Result<void> SqliteReader::refresh() {
   return in_transaction([this]() -> Result<void> {
-    HOTLAP_TRY(load_meta());
-    HOTLAP_TRY(load_series());
-    HOTLAP_TRY(load_names());
-    HOTLAP_TRY(load_stretches());
+    HOTLAP_TRY(read_meta(database_, meta_));
+    HOTLAP_TRY(read_more_series(database_, series_));
+    HOTLAP_TRY(names_.read_more(database_));
+    HOTLAP_TRY(stretches_.read_more(database_));
     return load_extent();
   });
-}
-
-Result<void> SqliteReader::load_meta() {
-  HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT key,text FROM meta"));
-  info_.attributes.clear();
-  for (;;) {
-    HOTLAP_TRY_ASSIGN(const bool row, rows.step());
-    if (!row) return {};
-    const std::string key = rows.text(0);
-    std::string text = to_valid_utf8(rows.text(1));
-    if (key == "recording.id") {
-      info_.id = std::move(text);
-    } else if (key == "run.id") {
-      info_.run_id = std::move(text);
-    } else if (key == "node") {
-      info_.node = std::move(text);
-    } else if (key == "hotlap.version") {
-      info_.hotlap_version = std::move(text);
-    } else if (key == "boot.id") {
-      info_.boot_id = std::move(text);
-    } else if (key == "interval_ns") {
-      info_.interval_ns = parse_i64(text).value_or(0);
-    } else if (key == "closed") {
-      closed_ = text == "1";
-    } else if (key.starts_with(kLossOffsetKey)) {
-      loss_offsets_[key.substr(kLossOffsetKey.size())] = parse_i64(text).value_or(-1);
-    } else if (key.starts_with("attribute.")) {
-      info_.attributes[key.substr(std::string_view("attribute.").size())] = std::move(text);
-    }
-  }
-}
-
-Result<void> SqliteReader::load_series() {
-  HOTLAP_TRY_ASSIGN(Statement rows,
-                    database_.prepare("SELECT s.id,name,unit,instance,kind,scale,window_ns,min_period_ns "
-                                      "FROM series s LEFT JOIN metrics m ON m.id=metric WHERE s.id>=?1 ORDER BY s.id"));
-  rows.bind(1, static_cast<std::int64_t>(series_.size()));
-  for (;;) {
-    HOTLAP_TRY_ASSIGN(const bool row, rows.step());
-    if (!row) return {};
-    const std::int64_t id = rows.integer(0);
-    // Handles count up without a hole; anything else is not what our writer makes.
-    if (id != static_cast<std::int64_t>(series_.size()) || id >= std::int64_t{kSeriesMax} || rows.is_null(1)) {
-      return Error{ErrorCode::kCorrupt, format("damaged: series {} is out of order", id)};
-    }
-    series_.push_back({.handle = SeriesHandle{static_cast<std::uint32_t>(id)},
-                       .metric = to_valid_utf8(rows.text(1)),
-                       .unit = to_valid_utf8(rows.text(2)),
-                       .instance = to_valid_utf8(rows.text(3)),
-                       .kind = rows.integer(4) == 1 ? MetricKind::kCounter : MetricKind::kGauge,
-                       .scale = rows.real(5),
-                       .window_ns = rows.integer(6),
-                       .min_period_ns = rows.integer(7)});
-  }
-}
-
-Result<void> SqliteReader::load_names() {
-  HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT id,text FROM names WHERE id>?1 ORDER BY id"));
-  rows.bind(1, static_cast<std::int64_t>(names_.size()));
-  for (;;) {
-    HOTLAP_TRY_ASSIGN(const bool row, rows.step());
-    if (!row) return {};
-    if (rows.integer(0) != static_cast<std::int64_t>(names_.size()) + 1) {
-      return Error{ErrorCode::kCorrupt, format("damaged: name {} is out of order", rows.integer(0))};
-    }
-    names_.push_back(to_valid_utf8(rows.text(1)));
-    names_bytes_ += names_.back().size() + sizeof(std::string);
-    if (names_bytes_ > kNamesBytesMax)
-      return Error{ErrorCode::kResourceLimit, "its table of names is too large to read"};
-  }
-}
-
-Result<void> SqliteReader::load_stretches() {
-  HOTLAP_TRY_ASSIGN(Statement rows,
-                    database_.prepare("SELECT id,from_ns,to_ns,samples,tens_to_ns,hours_to_ns,has_days FROM stretches "
-                                      "WHERE id>?1 ORDER BY id"));
-  rows.bind(1, last_stretch_id_);
-  for (;;) {
-    HOTLAP_TRY_ASSIGN(const bool row, rows.step());
-    if (!row) return {};
-    StretchRow stretch{.id = rows.integer(0),
-                       .from_ns = rows.integer(1),
-                       .to_ns = rows.integer(2),
-                       .samples = static_cast<std::uint64_t>(rows.integer(3)),
-                       .tens_to_ns = std::nullopt,
-                       .hours_to_ns = std::nullopt,
-                       .has_days = !rows.is_null(6)};
-    if (!rows.is_null(4)) stretch.tens_to_ns = rows.integer(4);
-    if (!rows.is_null(5)) stretch.hours_to_ns = rows.integer(5);
-    const bool is_whole = is_plausible(stretch.from_ns) && is_plausible(stretch.to_ns) &&
-                          stretch.from_ns <= stretch.to_ns && is_plausible(stretch.tens_to_ns.value_or(0)) &&
-                          is_plausible(stretch.hours_to_ns.value_or(0));
-    if (stretch.id < 0 || stretch.id > kStretchIdMax) return Error{ErrorCode::kCorrupt, "damaged: stretch ids"};
-    last_stretch_id_ = stretch.id;
-    if (is_whole) {
-      stretches_.push_back(stretch);
-    } else {
-      ++blocks_damaged_;
-    }
-  }
 }
 
 Result<void> SqliteReader::load_extent() {
@@ -301,7 +142,7 @@ Result<void> SqliteReader::load_extent() {
     extent.from_ns = std::min(extent.from_ns, first_ns);
     extent.to_ns = std::max(extent.to_ns, last_ns + 1);
   };
-  for (const StretchRow& stretch : stretches_) include(stretch.from_ns, stretch.to_ns);
+  for (const StretchRow& stretch : stretches_.rows()) include(stretch.from_ns, stretch.to_ns);
   // Rows with times that cannot be are left out, and counted where they are read.
   for (const char* sql :
        {"SELECT min(from_ns),max(to_ns) FROM tails WHERE from_ns>=-?1 AND to_ns<=?1 AND from_ns<=to_ns",
@@ -319,7 +160,7 @@ Result<void> SqliteReader::load_extent() {
 Result<std::vector<SqliteReader::TailText>> SqliteReader::snapshot(TimeRange range) {
   std::vector<TailText> tails;
   const auto take = [&]() -> Result<void> {
-    HOTLAP_TRY(load_stretches());
+    HOTLAP_TRY(stretches_.read_more(database_));
     HOTLAP_TRY(load_extent());
     HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT payload FROM tails WHERE to_ns>=?1 AND from_ns<?2 "
                                                         "ORDER BY id"));
@@ -342,7 +183,7 @@ Result<std::vector<SqliteReader::TailText>> SqliteReader::snapshot(TimeRange ran
   return tails;
 }
 
-Result<void> SqliteReader::for_each_block(std::int64_t stretch, BlockKind kind, const Wanted& wanted,
+Result<void> SqliteReader::for_each_block(std::int64_t stretch, BlockKind kind, const WantedSeries& wanted,
                                           const std::function<void(ByteView)>& use) {
   if (!blocks_) {
     HOTLAP_TRY_ASSIGN(blocks_, database_.prepare("SELECT first_series,last_series,payload FROM blocks "
@@ -364,7 +205,7 @@ Result<void> SqliteReader::for_each_block(std::int64_t stretch, BlockKind kind, 
 }
 
 template <class Use>
-Result<void> SqliteReader::read_stretch(const StretchRow& stretch, const Wanted& wanted, TimeRange range,
+Result<void> SqliteReader::read_stretch(const StretchRow& stretch, const WantedSeries& wanted, TimeRange range,
                                         const Use& use) {
   bool has_ticks = false;
   HOTLAP_TRY(for_each_block(stretch.id, BlockKind::kTicks, wanted, [&](ByteView sealed) {
@@ -398,7 +239,7 @@ Result<void> SqliteReader::read_stretch(const StretchRow& stretch, const Wanted&
 }
 
 template <class Use>
-void SqliteReader::read_tail(const TailText& text, const Wanted& wanted, TimeRange range, const Use& use) {
+void SqliteReader::read_tail(const TailText& text, const WantedSeries& wanted, TimeRange range, const Use& use) {
   Tail tail;
   if (!decode_tail(text.raw, tail)) {
     ++blocks_damaged_;
@@ -427,7 +268,7 @@ Result<void> SqliteReader::read_samples(std::span<const SeriesHandle> wanted, Ti
   range = plausible(range);
   HOTLAP_TRY_ASSIGN(const std::vector<TailText> tails, snapshot(range));
   std::size_t ticks = tails.size() * 2;
-  for (const StretchRow& stretch : stretches_) {
+  for (const StretchRow& stretch : stretches_.rows()) {
     if (overlaps(stretch.from_ns, stretch.to_ns, range)) ticks += kTicksPerStretchMax;
   }
   const std::size_t at_once =
@@ -437,7 +278,7 @@ Result<void> SqliteReader::read_samples(std::span<const SeriesHandle> wanted, Ti
     const std::span<const SeriesHandle> batch = wanted.first(std::min(at_once, wanted.size()));
     wanted = wanted.subspan(batch.size());
     for (std::vector<SamplePoint>& one : gathered) one.clear();
-    const Wanted by_handle(batch);
+    const WantedSeries by_handle(batch);
     bool disorder = false;
     const auto use = [&](std::size_t place, std::int64_t t_ns, Value value) {
       std::vector<SamplePoint>& into = gathered[place];
@@ -448,7 +289,7 @@ Result<void> SqliteReader::read_samples(std::span<const SeriesHandle> wanted, Ti
       }
     };
     auto tail = tails.begin();
-    for (const StretchRow& stretch : stretches_) {
+    for (const StretchRow& stretch : stretches_.rows()) {
       for (; tail != tails.end() && tail->stretch < stretch.id; ++tail) read_tail(*tail, by_handle, range, use);
       if (!overlaps(stretch.from_ns, stretch.to_ns, range)) continue;
       if (Result<void> read = read_stretch(stretch, by_handle, range, use); !read.ok()) {
@@ -468,7 +309,7 @@ TimeRange SqliteReader::within_extent(TimeRange range) const {
   return {std::max(range.from_ns, extent_.from_ns), std::min(range.to_ns, extent_.to_ns)};
 }
 
-Result<void> SqliteReader::read_tier_blocks(const StretchRow& stretch, BlockKind kind, const Wanted& wanted,
+Result<void> SqliteReader::read_tier_blocks(const StretchRow& stretch, BlockKind kind, const WantedSeries& wanted,
                                             TimeRange range, std::vector<TierSeries>& into) {
   const std::int64_t width = kind == BlockKind::kMinutes ? kMinuteNs
                              : kind == BlockKind::kTens  ? kTenMinutesNs
@@ -504,13 +345,13 @@ Result<void> SqliteReader::read_tiers(std::span<const SeriesHandle> wanted, Time
                               static_cast<std::uint64_t>(tier);
   std::vector<TierSeries> gathered(wanted.size(),
                                    TierSeries(static_cast<std::int64_t>(std::min<std::uint64_t>(width, INT64_MAX))));
-  const Wanted by_handle(wanted);
+  const WantedSeries by_handle(wanted);
   const auto use = [&](std::size_t place, std::int64_t t_ns, Value value) { gathered[place].add(t_ns, value); };
   Result<void> read;
   if (tier > 1) {
     read = read_tier(tier, by_handle, range, gathered);
   } else {
-    for (const StretchRow& stretch : stretches_) {
+    for (const StretchRow& stretch : stretches_.rows()) {
       if (read.ok() && overlaps(stretch.from_ns, stretch.to_ns, range)) {
         read = read_stretch(stretch, by_handle, range, use);
       }
@@ -526,17 +367,17 @@ Result<void> SqliteReader::read_tiers(std::span<const SeriesHandle> wanted, Time
 
 std::vector<TickStretch> SqliteReader::stretches() const {
   std::vector<TickStretch> out;
-  out.reserve(stretches_.size());
-  for (const StretchRow& stretch : stretches_) out.push_back({stretch.from_ns, stretch.to_ns, stretch.samples});
+  out.reserve(stretches_.rows().size());
+  for (const StretchRow& stretch : stretches_.rows()) out.push_back({stretch.from_ns, stretch.to_ns, stretch.samples});
   return out;
 }
 
 Result<void> SqliteReader::read_minutes(std::span<const SeriesHandle> wanted, TimeRange range,
                                         const std::function<void(SeriesHandle, std::span<const TierPoint>)>& visit) {
   if (wanted.empty()) return {};
-  const Wanted by_handle(wanted);
+  const WantedSeries by_handle(wanted);
   std::vector<std::vector<TierPoint>> gathered(wanted.size());
-  for (const StretchRow& stretch : stretches_) {
+  for (const StretchRow& stretch : stretches_.rows()) {
     if (!contains(range, stretch.from_ns)) continue;
     std::vector<TierSeries> minutes(wanted.size(), TierSeries(kMinuteNs));
     if (Result<void> read = read_tier_blocks(stretch, BlockKind::kMinutes, by_handle, {}, minutes); !read.ok()) {
@@ -557,7 +398,7 @@ Result<void> SqliteReader::read_minutes(std::span<const SeriesHandle> wanted, Ti
 }
 
 // The points of a tier from the blocks that hold them together; what came after the last of these from minutes.
-Result<void> SqliteReader::read_tier(std::int64_t width_ns, const Wanted& wanted, TimeRange range,
+Result<void> SqliteReader::read_tier(std::int64_t width_ns, const WantedSeries& wanted, TimeRange range,
                                      std::vector<TierSeries>& into) {
   const bool is_long = width_ns > kMinuteNs;
   const auto to_of = [&](const StretchRow& stretch) {
@@ -565,14 +406,14 @@ Result<void> SqliteReader::read_tier(std::int64_t width_ns, const Wanted& wanted
   };
   std::int64_t minutes_from = INT64_MIN;
   std::int64_t last_with_days = INT64_MIN;
-  for (const StretchRow& stretch : stretches_) {
+  for (const StretchRow& stretch : stretches_.rows()) {
     minutes_from = std::max(minutes_from, to_of(stretch).value_or(INT64_MIN));
     if (width_ns == kHourNs && stretch.has_days) last_with_days = stretch.id;
   }
   const TimeRange rest{std::max(range.from_ns, minutes_from), range.to_ns};
   std::int64_t written_to = INT64_MIN;  // by the stretches before, one bucket less: points may be late
   std::int64_t days_to = INT64_MIN;
-  for (const StretchRow& stretch : stretches_) {
+  for (const StretchRow& stretch : stretches_.rows()) {
     if (const std::optional<std::int64_t> to_ns = to_of(stretch)) {
       const bool is_in_days = stretch.id <= last_with_days;
       if (!is_in_days && overlaps(written_to, *to_ns, range)) {
@@ -618,7 +459,7 @@ Result<void> SqliteReader::walk_spans(std::int64_t& next, std::span<const SpanKi
   };
   std::vector<SpanRow> rows;
   std::vector<Span> spans;
-  const auto take = [&]() -> Result<void> { return read_span_rows(next, kinds_mask, range, rows); };
+  const auto take = [&]() -> Result<void> { return read_span_rows(database_, next, kinds_mask, range, rows); };
   do {
     const std::int64_t from = next;
     HOTLAP_TRY(in_transaction(take));
@@ -640,35 +481,7 @@ Result<void> SqliteReader::walk_spans(std::int64_t& next, std::span<const SpanKi
       std::erase_if(spans, [&](const Span& span) { return !is_wanted(span); });
       if (!spans.empty()) visit(spans);
     }
-  } while (rows.size() == kRowsPerTransaction);
-  return {};
-}
-
-// Rows may be put together between two transactions; counting spans, not rows, keeps the place.
-Result<void> SqliteReader::read_span_rows(std::int64_t& next, std::uint64_t kinds_mask, TimeRange range,
-                                          std::vector<SpanRow>& found) {
-  found.clear();
-  HOTLAP_TRY_ASSIGN(Statement rows,
-                    database_.prepare("SELECT id,count,payload FROM spans WHERE "
-                                      "id>=coalesce((SELECT max(id) FROM spans WHERE id<=?1),0) AND id+count>?1 AND "
-                                      "to_ns>=?2 AND from_ns<?3 AND (kinds&?4)!=0 ORDER BY id LIMIT ?5"));
-  rows.bind(1, next).bind(2, range.from_ns).bind(3, range.to_ns).bind(4, static_cast<std::int64_t>(kinds_mask));
-  rows.bind(5, static_cast<std::int64_t>(kRowsPerTransaction));
-  for (;;) {
-    HOTLAP_TRY_ASSIGN(const bool row, rows.step());
-    if (!row) break;
-    const std::int64_t first = rows.integer(0);
-    const std::int64_t count = rows.integer(1);
-    if (first < 0 || count <= 0 || count > static_cast<std::int64_t>(kSpansPerBlockMax) || first > INT64_MAX - count) {
-      return Error{ErrorCode::kCorrupt, "damaged: rows of spans"};
-    }
-    const ByteView payload = rows.blob(2);
-    found.push_back({.first = first, .payload = Bytes(payload.begin(), payload.end())});
-    next = first + count;
-  }
-  if (found.size() == kRowsPerTransaction) return {};
-  HOTLAP_TRY_ASSIGN(const std::int64_t end, database_.integer("SELECT id+count FROM spans ORDER BY id DESC LIMIT 1"));
-  next = std::max(next, end);
+  } while (rows.size() == kSpanRowsAtOnce);
   return {};
 }
 
@@ -679,74 +492,16 @@ Result<std::vector<Event>> SqliteReader::read_events(TimeRange range) {
   return events;
 }
 
-Result<std::vector<Event>> SqliteReader::list_events(std::uint64_t& cursor) {
-  std::vector<Event> events;
-  HOTLAP_TRY_ASSIGN(Statement rows,
-                    database_.prepare("SELECT id,t_ns,kind,value,text FROM events WHERE id>?1 ORDER BY id"));
-  rows.bind(1, static_cast<std::int64_t>(std::min<std::uint64_t>(cursor, INT64_MAX)));
-  for (;;) {
-    HOTLAP_TRY_ASSIGN(const bool row, rows.step());
-    if (!row) return events;
-    cursor = static_cast<std::uint64_t>(std::max<std::int64_t>(rows.integer(0), 0));
-    const std::int64_t kind = rows.integer(2);
-    if (kind < 0 || kind > UINT8_MAX || !is_plausible(rows.integer(1))) continue;
-    events.push_back({.t_ns = rows.integer(1),
-                      .kind = static_cast<EventKind>(kind),
-                      .value = rows.integer(3),
-                      .text = to_valid_utf8(rows.text(4))});
-  }
-}
-
-Result<std::vector<ClockReading>> SqliteReader::list_clock() {
-  std::vector<ClockReading> readings;
-  HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT mono_ns,wall_ns,boot_ns FROM clock ORDER BY id"));
-  for (;;) {
-    HOTLAP_TRY_ASSIGN(const bool row, rows.step());
-    if (!row) return readings;
-    if (!is_plausible(rows.integer(0)) || !is_plausible(rows.integer(1)) || !is_plausible(rows.integer(2))) continue;
-    readings.push_back({.mono_ns = rows.integer(0), .wall_ns = rows.integer(1), .boot_ns = rows.integer(2)});
-  }
-}
-
-Result<std::vector<ProcessInfo>> SqliteReader::list_processes() {
-  std::vector<ProcessInfo> processes;
-  HOTLAP_TRY_ASSIGN(Statement rows,
-                    database_.prepare("SELECT slot,pid,role,number,parent,label,start_ns,end_ns,command,"
-                                      "has_hook,hook_absent_reason FROM processes ORDER BY slot"));
-  for (;;) {
-    HOTLAP_TRY_ASSIGN(const bool row, rows.step());
-    if (!row) return processes;
-    const std::int64_t role = rows.integer(2);
-    processes.push_back({.slot = static_cast<std::uint32_t>(rows.integer(0)),
-                         .pid = static_cast<std::int32_t>(rows.integer(1)),
-                         .role = role >= 0 && role <= static_cast<std::int64_t>(ProcessRole::kSupervisor)
-                                     ? static_cast<ProcessRole>(role)
-                                     : ProcessRole::kOther,
-                         .index = static_cast<std::int32_t>(rows.integer(3)),
-                         .parent = static_cast<std::uint32_t>(rows.integer(4)),
-                         .label = to_valid_utf8(rows.text(5)),
-                         .start_ns = plausible_or_unknown(rows.integer(6)),
-                         .end_ns = plausible_or_unknown(rows.integer(7)),
-                         .command = to_valid_utf8(rows.text(8)),
-                         .has_hook = rows.integer(9) != 0,
-                         .hook_absent_reason = to_valid_utf8(rows.text(10))});
-  }
-}
-
 Result<std::vector<Loss>> SqliteReader::list_losses() {
-  std::map<std::string, std::uint64_t> counts;
-  HOTLAP_TRY_ASSIGN(Statement rows, database_.prepare("SELECT counter,count FROM losses"));
-  for (;;) {
-    HOTLAP_TRY_ASSIGN(const bool row, rows.step());
-    if (!row) break;
-    counts[to_valid_utf8(rows.text(0))] += static_cast<std::uint64_t>(std::max<std::int64_t>(rows.integer(1), 0));
+  HOTLAP_TRY_ASSIGN(auto counts, read_loss_counts(database_));
+  if (const std::uint64_t damaged = blocks_damaged_ + stretches_.damaged(); damaged > 0) {
+    counts["store.blocks_damaged"] += damaged;
   }
-  if (blocks_damaged_ > 0) counts["store.blocks_damaged"] += blocks_damaged_;
   std::vector<Loss> losses;
   for (const auto& [counter, count] : counts) {
     if (count == 0) continue;
     Loss& loss = losses.emplace_back(Loss{.counter = counter, .count = count});
-    if (const auto offset = loss_offsets_.find(counter); offset != loss_offsets_.end())
+    if (const auto offset = meta_.loss_offsets.find(counter); offset != meta_.loss_offsets.end())
       loss.first_offset = offset->second;
     for (const LossDesc& known : kLosses) {
       if (known.counter == counter) loss.help = known.help;
@@ -756,8 +511,8 @@ Result<std::vector<Loss>> SqliteReader::list_losses() {
 }
 
 Result<std::map<std::string, std::string>> SqliteReader::read_attributes() {
-  HOTLAP_TRY(in_transaction([this] { return load_meta(); }));
-  return info_.attributes;
+  HOTLAP_TRY(in_transaction([this] { return read_meta(database_, meta_); }));
+  return meta_.info.attributes;
 }
 
 }  // namespace
