@@ -66,8 +66,8 @@ struct SpanRow {
   Bytes payload;
 };
 inline constexpr std::size_t kSpanRowsAtOnce = 64;
-// At most kSpanRowsAtOnce rows from the `next`-th span on; `next` goes on behind them, at the end to the number of spans
-// recorded so far. Rows may be put together between two calls; counting spans, not rows, keeps the place.
+// At most kSpanRowsAtOnce rows from the `next`-th span on; `next` goes on behind them, at the end to the number of
+// spans recorded so far. Rows may be put together between two calls; counting spans, not rows, keeps the place.
 Result<void> read_span_rows(Database& database, std::int64_t& next, std::uint64_t kinds_mask, TimeRange range,
                             std::vector<SpanRow>& found);
 

@@ -1,5 +1,5 @@
-// Windows of the profiler in a run: what is inside their steps counts, their steps and waits do not, and the time between
-// them belongs to nothing.
+// Windows of the profiler in a run: what is inside their steps counts, their steps and waits do not, and the time
+// between them belongs to nothing.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "rules/bigger_size.h"
+#include "rules/fact_number.h"
 #include "rules/loader_case.h"
+#include "rules/mount_kinds.h"
 #include "rules/page_cache_words.h"
 #include "rules/step_findings.h"
 #include "rules/unknown_loader.h"
@@ -30,6 +32,8 @@ constexpr std::array kParams{
               .help = "never advise more workers than this"},
 };
 
+constexpr double kStorageBytesPerSMin = 1e6;  // one thread that reads at random from a slow disk gets as much
+constexpr double kStorageBytesPerSNone = 1e5;
 constexpr double kUnexplained = 1.35;  // the step is so much longer than the model of it: something else is going on
 
 Finding base_finding(const LoaderCase& c) {
@@ -108,7 +112,7 @@ void advise_workers(const LoaderCase& c, const LoaderChoice& choice, Finding& fi
   if (on_full_cores) advice.note += format(": {} full", cores_counted(c.cores));
   finding.evidence["advised_workers"] = static_cast<double>(choice.workers);
   finding.advice.push_back(std::move(advice));
-  if (c.io_share >= kIoShareHigh) finding.advice.back().note += "; IF the storage gives that much, not measured";
+  if (c.io_share >= kIoShareHigh) finding.advice.back().note += "; IF what it waits for gives that much, not measured";
 }
 
 void too_few_workers(const LoaderCase& c, const LoaderChoice& choice, Finding& finding) {
@@ -200,6 +204,48 @@ void few_shards(const LoaderCase& c, const LoaderChoice& choice, Finding& findin
                             .note = "more workers alone will not help"});
 }
 
+// What loading that waits, and not for a core, waits for.
+enum class WaitsFor : std::uint8_t { kStorage, kElsewhere, kUnknown };
+
+// Elsewhere: next to nothing comes from the disks of this machine, or hardly ever did anybody wait for I/O. Network file
+// systems count as storage; what a program fetches itself does not show.
+WaitsFor loading_waits_for(const FactTable& facts, const LoaderCase& c) {
+  const Fact* storage = facts.find("storage.summary");
+  const auto rate = number_in(storage, "read_storage_bytes_per_s");
+  if (!rate) return WaitsFor::kUnknown;
+  if (is_network_mount(storage->text("data_mount_type").value_or(""))) return WaitsFor::kStorage;
+  if (*rate < kStorageBytesPerSNone) return WaitsFor::kElsewhere;
+  // If all of the waiting was for I/O, somebody waits for I/O for so much of the time.
+  const double waiting_pct =
+      std::min(100.0, 100 * c.io_share * c.costs.worker_ms() * c.batches / std::max(c.step_ms, 0.001));
+  const auto pressure_pct = storage->number("io_pressure_pct");
+  const bool is_unmoved = pressure_pct && *pressure_pct < waiting_pct / 4;
+  return *rate < kStorageBytesPerSMin && is_unmoved ? WaitsFor::kElsewhere : WaitsFor::kStorage;
+}
+
+void waits_without_storage(const FactTable& facts, const LoaderCase& c, const LoaderChoice& choice, Finding& finding) {
+  const auto rate = number_in(facts.find("storage.summary"), "read_storage_bytes_per_s");
+  finding.cause =
+      rate ? "Loading waits, but neither for cores nor for this machine's disks" : "Loading waits, but not for cores";
+  finding.certainty = std::min(finding.certainty, Certainty::kLikely);
+  finding.why.push_back(format("of a batch's {} ms {} {} % without using a core", figure(c.costs.worker_ms()),
+                               c.workers > 0 ? "a worker waits" : "loading waits", figure(100 * c.io_share)));
+  if (rate) {
+    finding.why.push_back(format("{} MB/s come from storage", figure(*rate / 1e6)));
+    finding.look_alikes_excluded.emplace_back("this machine's disks");
+  }
+  finding.limits.push_back(
+      format("what it waits for: {}an answer over the network, a lock, a sleep", rate ? "" : "storage, "));
+  if (choice.workers > c.workers && c.model_ms(choice.workers) < (1 - kGainMin) * c.step_ms) {
+    advise_workers(c, choice, finding);
+  }
+  finding.advice.push_back({.change = "look where it waits: hotlap run --profile functions=20hz",
+                            .step_ms_low = std::nullopt,
+                            .step_ms_high = std::nullopt,
+                            .basis = Basis::kRuleOfThumb,
+                            .note = rate ? "a faster disk does not help" : ""});
+}
+
 void storage_bound(const FactTable& facts, const LoaderCase& c, const LoaderChoice& choice, Finding& finding) {
   finding.cause = "Loader waits for storage";
   finding.certainty = std::min(finding.certainty, Certainty::kLikely);
@@ -256,8 +302,10 @@ void judge(const FactTable& facts, const LoaderCase& c, const Params& params, Fi
                "them (pin_memory), or bursts",
                figure(c.wait_pct), counted(c.workers, "worker"), figure(c.costs.worker_ms() / c.workers)));
     return;
-  } else if (c.io_share >= kIoShareHigh) {
+  } else if (c.io_share >= kIoShareHigh && loading_waits_for(facts, c) == WaitsFor::kStorage) {
     storage_bound(facts, c, choice, finding);
+  } else if (c.io_share >= kIoShareHigh) {
+    waits_without_storage(facts, c, choice, finding);
   } else if (helps && choice.workers > c.workers) {
     too_few_workers(c, choice, finding);
   } else if (c.core_use != nullptr && (choice.limit == LoaderLimit::kCores || c.busy_pct >= 90)) {
