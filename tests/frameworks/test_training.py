@@ -208,7 +208,7 @@ def test_torchrun_with_a_restart(tmp_path):
 import torch.distributed as dist
 rank, attempt = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 # A store of its own for each attempt: in torch 2.15 the agent's still names the sockets of the attempt before.
-dist.init_process_group("gloo", init_method="file://%s.%d" % (os.path.abspath(__file__), attempt), rank=rank, world_size=2)
+dist.init_process_group("gloo", init_method="file://%s.%d.state" % (os.path.abspath(__file__), attempt), rank=rank, world_size=2)
 model = nn.parallel.DistributedDataParallel(net())
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for i, (x, y) in enumerate(DataLoader(data(), batch_size=8)):
