@@ -116,7 +116,7 @@ std::string key_of(std::string_view between) {
            kEdge.find(c) != std::string_view::npos;  // bars are drawn in UTF-8
   };
   while (!between.empty() && is_edge(between.front())) between.remove_prefix(1);
-  while (!between.empty() && is_edge(between.back())) between.remove_suffix(1);
+  while (!between.empty() && (is_edge(between.back()) || between.back() == '.')) between.remove_suffix(1);
   // "INFO:__main__:step"
   std::string_view key = between;
   if (const std::size_t colon = key.rfind(':'); colon != std::string_view::npos) key = trim(key.substr(colon + 1));
@@ -124,10 +124,20 @@ std::string key_of(std::string_view between) {
   return lower(key);
 }
 
-// "ms", "%", "it/s", "s/it", "ms/step", "/s" behind a number; after a blank only what is a rate ("tokens/s").
-std::string_view unit_of(std::string_view behind) {
+constexpr std::array<std::string_view, 8> kTimeUnits{"s", "sec", "secs", "seconds", "ms", "msec", "us", "min"};
+
+struct Unit {
+  std::string_view text;
+  std::size_t length = 0;  // with what stands around it
+};
+
+// "ms", "%", "it/s", "s/it", "ms/step", "/s" behind a number; after a blank only what is a rate ("tokens/s") or a unit
+// of time as a word of its own, which may stand in brackets: "0.050 s", "1460.0 (ms)".
+Unit unit_of(std::string_view behind) {
   const bool has_blank = behind.starts_with(' ');
   std::string_view rest = behind.substr(has_blank ? 1 : 0);
+  const bool is_in_brackets = has_blank && rest.starts_with('(');
+  if (is_in_brackets) rest = rest.substr(1);
   std::size_t length = 0;
   while (length < rest.size() && length < 16 &&
          (is_letter(rest[length]) || rest[length] == '/' || rest[length] == '%')) {
@@ -135,8 +145,13 @@ std::string_view unit_of(std::string_view behind) {
   }
   if (length < rest.size() && is_word(rest[length])) return {};  // the beginning of a word
   const std::string_view unit = rest.substr(0, length);
-  if (has_blank && (unit.find('/') == std::string_view::npos || unit.starts_with('/'))) return {};
-  return unit;
+  const bool is_time = std::ranges::find(kTimeUnits, unit) != kTimeUnits.end();
+  if (is_in_brackets) {
+    if (!is_time || length == rest.size() || rest[length] != ')') return {};
+    return {unit, length + 3};
+  }
+  if (has_blank && !is_time && (unit.find('/') == std::string_view::npos || unit.starts_with('/'))) return {};
+  return {unit, unit.empty() ? 0 : length + (has_blank ? 1 : 0)};
 }
 
 // "elapsed time per iteration (ms)" → the key and its unit.
@@ -208,20 +223,20 @@ class ItemFinder {
     is_in_averages_ |= gap == "(";
     at_ += length;
     const std::string_view behind = line_.substr(at_);
-    const std::string_view unit = unit_of(behind);
+    const Unit unit = unit_of(behind);
     LogItem* const averaged =
-        is_in_averages_ && !item.is_clock && (gap == "(" || gap == ",") ? averaged_by(unit) : nullptr;
+        is_in_averages_ && !item.is_clock && (gap == "(" || gap == ",") ? averaged_by(unit.text) : nullptr;
     if (averaged != nullptr) {
       averaged->average = item.value;
-      end_ = at_ += unit.size();
+      end_ = at_ += unit.length;
       return true;
     }
     item.key = key_of(between);
     if (!item.is_clock && take_total(item)) {
       end_ = at_;
     } else {
-      item.unit = unit;
-      end_ = at_ += unit.empty() ? 0 : unit.size() + (behind.starts_with(' ') ? 1 : 0);
+      item.unit = unit.text;
+      end_ = at_ += unit.length;
     }
     split_unit(item);
     items_.push_back(std::move(item));

@@ -37,6 +37,9 @@ TEST(LogItems, FormsOfTheFrameworks) {
             "train=0; =50/1251; =4%; time=0.5(0.6)s; =1000(853.5)/s; data=0.01(0.1)");
   EXPECT_EQ(items("500/500 [=====] - 25s 50ms/step - loss: 1.2 - val_loss: 1.1"),
             "=500/500; =25s; =50ms/step; loss=1.2; val_loss=1.1");
+  EXPECT_EQ(items("forward 0.050 s backward 0.1 sec | step: 1460.00 (ms) | took 5 minutes"),
+            "forward=0.05s; backward=0.1sec; step=1460ms; took=5");
+  EXPECT_EQ(items("    forward-backward ........: (150.00, 151.00)"), "forward-backward=150; =151");
   EXPECT_EQ(items("step 100: train loss 1.25, val loss 1.5"), "step=100; train loss=1.25; val loss=1.5");
   EXPECT_EQ(items("epoch=0/micro_step=10/global_step=20, CurrSamplesPerSec=12.5"),
             "epoch=0; micro_step=10; global_step=20; currsamplespersec=12.5");

@@ -98,6 +98,17 @@ constexpr std::array kNames{
     Name{"optimizer_time", Figure::kOptimizerTime},
     Name{"optim", Figure::kOptimizerTime},
     Name{"opt_time", Figure::kOptimizerTime},
+    // DeepSpeed's wall_clock_breakdown: its "bwd" holds both of the next two.
+    Name{"fwd_microstep", Figure::kForwardTime},
+    Name{"bwd_inner_microstep", Figure::kBackwardTime},
+    Name{"bwd_allreduce_microstep", Figure::kCommunicationTime},
+    Name{"step_microstep", Figure::kOptimizerTime},
+    // Megatron's timers.
+    Name{"forward-compute", Figure::kForwardTime},
+    Name{"backward-compute", Figure::kBackwardTime},
+    Name{"grads-all-reduce", Figure::kCommunicationTime},
+    Name{"all-grads-sync", Figure::kCommunicationTime},
+    Name{"backward-params-all-reduce", Figure::kCommunicationTime},
     Name{"img/s", Figure::kSampleRate},
     Name{"imgs/s", Figure::kSampleRate},
     Name{"images/s", Figure::kSampleRate},
@@ -164,6 +175,31 @@ Figure figure_of_key(std::string_view key) {
   return counts ? last->figure : Figure::kNone;
 }
 
+bool is_part(Figure figure) {
+  return figure == Figure::kForwardTime || figure == Figure::kBackwardTime || figure == Figure::kCommunicationTime ||
+         figure == Figure::kOptimizerTime;
+}
+bool is_time(Figure figure) {
+  return is_part(figure) || figure == Figure::kStepTime || figure == Figure::kDataTime || figure == Figure::kEvalTime;
+}
+
+bool is_unit_of_time(std::string_view unit) {
+  return unit == "s" || unit == "sec" || unit == "secs" || unit == "seconds" || unit == "ms" || unit == "msec" ||
+         unit == "us" || unit == "min";
+}
+
+// "forward_ms": a figure whose name ends in its unit. A number of a step with a unit of time is the step's time.
+Figure take_unit_of_name(LogItem& item) {
+  const std::size_t at = item.key.find_last_of("_ ");
+  if (at == std::string::npos || !item.unit.empty() || !is_unit_of_time(std::string_view(item.key).substr(at + 1))) {
+    return Figure::kNone;
+  }
+  const Figure figure = figure_of_key(std::string_view(item.key).substr(0, at));
+  if (figure != Figure::kStep && !is_time(figure)) return Figure::kNone;
+  item.unit = item.key.substr(at + 1);
+  return figure;
+}
+
 double seconds_of(std::string_view unit) {
   if (unit == "ms" || unit == "msec") return 1e-3;
   if (unit == "us") return 1e-6;
@@ -208,6 +244,7 @@ class LineReader {
     bar_ = text_.find("%|");
     is_drawn_ = text_.find("\xE2\x94\x81") != std::string_view::npos || text_.find("[==") != std::string_view::npos ||
                 text_.find("[>") != std::string_view::npos || text_.find("=>") != std::string_view::npos;
+    is_in_ms_ = text_.find("(ms)") != std::string_view::npos || text_.find("..: (") != std::string_view::npos;
     line_.is_bar = bar_ != std::string_view::npos;
     line_.is_drawn = is_drawn_;
     // YOLO's bar over the validation set has the titles of its results for a title.
@@ -217,13 +254,14 @@ class LineReader {
     const bool has_title = line_.is_bar && !text_.empty() &&
                            ((text_[0] >= 'A' && text_[0] <= 'Z') || (text_[0] >= 'a' && text_[0] <= 'z'));
     if (has_title && !line_.is_evaluation && !starts_with_word(text_, kTraining)) return std::nullopt;
-    for (const LogItem& item : find_log_items(text_)) take(item);
-    if (!is_understood()) return std::nullopt;
+    for (LogItem& item : find_log_items(text_)) take(item);
+    line_.is_timers = is_of_timers();
+    if (!line_.is_timers && !is_understood()) return std::nullopt;
     return std::move(line_);
   }
 
  private:
-  void take(const LogItem& item) {
+  void take(LogItem& item) {
     if (item.is_clock) {
       const bool is_passed = (line_.is_bar && item.begins_bracket && item.at > bar_) || (is_drawn_ && !line_.passed_s);
       if (is_passed && item.key != "eta") line_.passed_s = item.value;
@@ -238,6 +276,9 @@ class LineReader {
     }
     if (item.total) return take_ratio(item);
     Figure figure = figure_of_key(item.key);
+    if (figure == Figure::kNone) figure = take_unit_of_name(item);
+    if (figure == Figure::kStep && is_unit_of_time(item.unit)) figure = Figure::kStepTime;
+    if (is_part(figure) && item.unit.empty() && is_in_ms_) item.unit = "ms";
     if (figure == Figure::kNone && item.key == "train" && item.at < 16) figure = Figure::kEpoch;  // timm
     if (figure == Figure::kEpoch && item.at < bar_ && line_.is_bar) line_.bar_epoch = item.value;
     if (figure == Figure::kStepTime && item.value > 1e9 && item.value < 9e9) figure = Figure::kUnixTime;
@@ -279,6 +320,15 @@ class LineReader {
     }
   }
 
+  // "time (ms) | fwd_microstep: 50.10 | …", "    forward-backward .......: (150.00, 151.00)": what steps are made of, in
+  // a line of its own.
+  bool is_of_timers() const {
+    const bool has_part = line_.has(Figure::kForwardTime) || line_.has(Figure::kBackwardTime) ||
+                          line_.has(Figure::kCommunicationTime) || line_.has(Figure::kOptimizerTime);
+    const bool has_more = line_.has(Figure::kStep) || line_.has(Figure::kEpoch) || line_.has(Figure::kStepTime);
+    return has_part && !has_more && is_in_ms_;
+  }
+
   bool is_understood() const {
     const auto has = [&](Figure figure) { return line_.has(figure); };
     const bool has_result = has(Figure::kLoss) || has(Figure::kEvalLoss) || has(Figure::kStepTime) ||
@@ -297,6 +347,7 @@ class LineReader {
   std::string_view text_;
   std::size_t bar_ = std::string_view::npos;
   bool is_drawn_ = false;
+  bool is_in_ms_ = false;  // figures without a unit
   LogLine line_;
 };
 

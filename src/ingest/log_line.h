@@ -49,8 +49,9 @@ struct LogLine {
   std::optional<double> passed_s;  // of a progress bar
   bool is_evaluation = false;
   bool is_bar = false;
-  bool is_drawn = false;  // a bar in another form: Keras
-  double bar_epoch = -1;  // that stands before the bar
+  bool is_drawn = false;   // a bar in another form: Keras
+  bool is_timers = false;  // it says what steps around it are made of, and nothing else
+  double bar_epoch = -1;   // that stands before the bar
   std::vector<std::pair<std::string, double>> others;
 
   const std::optional<Reading>& operator[](Figure figure) const { return figures[static_cast<std::size_t>(figure)]; }

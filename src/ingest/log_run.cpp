@@ -16,6 +16,9 @@ constexpr std::int64_t kLineWithoutTimeNs = kNsPerS;
 constexpr double kDriftMax = 0.03;           // by which steps' own times may exceed the lines': they are rounded
 constexpr double kEpochMeanMinShare = 0.05;  // of an epoch, that is not its steps: less is rounding
 
+constexpr std::array<Figure, kLogParts> kParts{Figure::kForwardTime, Figure::kBackwardTime, Figure::kCommunicationTime,
+                                               Figure::kOptimizerTime};
+
 bool is_plain(double value, double max) { return std::isfinite(value) && value >= 0 && value <= max; }
 bool is_seconds(const std::optional<Reading>& reading) { return reading && is_plain(reading->value, kSecondsMax); }
 std::int64_t ns_of(double seconds) { return std::llround(seconds * 1e9); }
@@ -28,6 +31,7 @@ std::int64_t whole(const std::optional<double>& value) {
 void LogRun::take(const LogLine& line, std::optional<std::int64_t> unix_ns, std::optional<std::int64_t> last_unix_ns) {
   if (!std::exchange(is_started_, true) && last_unix_ns) now_ns_ = *last_unix_ns;
   ++lines_;
+  if (line.is_timers) return take_timers(line);
   const std::int64_t before_ns = now_ns_;
   const bool is_report = !line.has(Figure::kStep) && line.has(Figure::kEvalLoss);
   if (line.is_evaluation || is_report || line.has(Figure::kEvalTime) || is_bar_of_evaluation(line)) {
@@ -119,6 +123,14 @@ void LogRun::settle_end(std::int64_t begin_ns, std::optional<std::int64_t> unix_
 }
 
 // --- training ---
+
+void LogRun::take_timers(const LogLine& line) {
+  for (std::size_t i = 0; i < kLogParts; ++i) {
+    if (!is_seconds(line[kParts[i]])) continue;
+    timers_[i].sum_s += line[kParts[i]]->value;
+    ++timers_[i].lines;
+  }
+}
 
 void LogRun::take_training(const LogLine& line, std::optional<std::int64_t> unix_ns) {
   close_evaluation();
@@ -308,11 +320,15 @@ void LogRun::give_block(const LogLine& line, LogBlock block, bool restarts) {
   block.evaluated_to_ns = evaluated_to_ns_;
   block.wait_s = wait_of_others(line, block.count, restarts);
   block.last_wait_s = data ? data->value : -1;
-  constexpr std::array<Figure, kLogParts> kParts{Figure::kForwardTime, Figure::kBackwardTime,
-                                                 Figure::kCommunicationTime, Figure::kOptimizerTime};
   for (std::size_t i = 0; i < kLogParts; ++i) {
-    if (is_seconds(line[kParts[i]])) block.parts_s[i] = line[kParts[i]]->value;
+    if (is_seconds(line[kParts[i]])) {
+      block.parts_s[i] = line[kParts[i]]->value;
+    } else if (timers_[i].lines > 0) {
+      // With accumulated gradients a step has a line for each micro-batch.
+      block.parts_s[i] = timers_[i].sum_s / static_cast<double>(std::min(timers_[i].lines, block.count));
+    }
   }
+  timers_ = {};
   const auto samples = line[Figure::kSamples];
   if (samples && is_plain(samples->value, 1e12)) block.samples = std::llround(samples->value);
   steps_.give(slot(), block);

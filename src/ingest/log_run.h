@@ -1,6 +1,7 @@
 #pragma once
 // The training of one rank as the lines of its log tell it: which step and epoch each line ends, and when. The times
 // are those of the lines, of progress bars, or the steps' own.
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -56,6 +57,7 @@ class LogRun {
   void move_by_bar(const LogLine& line);
   bool is_bar_of_evaluation(const LogLine& line) const;
 
+  void take_timers(const LogLine& line);
   void take_training(const LogLine& line, std::optional<std::int64_t> unix_ns);
   void take_step(const LogLine& line, std::int64_t index, std::optional<std::int64_t> unix_ns, bool is_new_epoch);
   void take_epoch(const LogLine& line, bool goes_back);
@@ -115,6 +117,12 @@ class LogRun {
 
   std::int64_t mean_ns_ = 0;  // of the steps of the last block without a pause
   double mean_wait_s_ = -1;
+  // What lines of timers said since the last line with a step, summed; they are of one step each, or the mean of several.
+  struct Timer {
+    double sum_s = 0;
+    std::int64_t lines = 0;
+  };
+  std::array<Timer, kLogParts> timers_{};
   std::int64_t own_from_ns_ = -1;  // from where on lines had both a time and steps' own times
   std::int64_t own_sum_ns_ = 0;    // of those
   std::int64_t sums_index_ = -1;
