@@ -119,13 +119,21 @@ std::string saving_words(const AnalysisDocument& d, double now_ms, double low_ms
                        price->source);
 }
 
+// What a step takes where the finding is: one rank may be slower than the one that stands for the run.
+std::optional<double> step_ms_of(const AnalysisDocument& d, const Finding& finding) {
+  const auto own = finding.evidence.find("step_ms");
+  const double* ms = own == finding.evidence.end() ? nullptr : std::get_if<double>(&own->second);
+  return ms != nullptr ? std::optional(*ms) : d.steps.mean_ms;
+}
+
 std::string gain_words(const AnalysisDocument& d, const Finding& finding) {
+  const std::optional<double> step_ms = step_ms_of(d, finding);
   for (std::size_t i = 0; i < finding.advice.size(); ++i) {
     const Advice& advice = finding.advice[i];
     const std::string which = i == 0 ? "" : format("({}) ", static_cast<char>('a' + i));
     if (!advice.gain.empty()) return which + format("{} ({})", advice.gain, to_string(advice.basis));
-    if (!advice.step_ms_low || !advice.step_ms_high || !d.steps.mean_ms) continue;
-    const double now_ms = *d.steps.mean_ms;
+    if (!advice.step_ms_low || !advice.step_ms_high || !step_ms) continue;
+    const double now_ms = *step_ms;
     return which +
            format("step {} -> {} ms ({})", figure(now_ms), range(*advice.step_ms_low, *advice.step_ms_high),
                   to_string(advice.basis)) +

@@ -32,6 +32,22 @@ constexpr std::array kParams{
 };
 constexpr double kOthersSpread = 0.5;  // of its own: the others must lie closer together than that
 
+// What a step takes once the slow rank is like the others: like the median one, or like the slowest of them.
+void set_gain(const FactTable& facts, const Fact& slow, const std::vector<const Fact*>& ranks, double median_ms,
+              Finding& finding) {
+  const double own_ms = slow.number("mean_ms").value_or(0);
+  const double step_ms = number_in(fact_for(facts, "steps.summary", slow.where), "mean_ms").value_or(own_ms);
+  double next_ms = median_ms;
+  for (const Fact* one : ranks) {
+    if (one != &slow) next_ms = std::max(next_ms, one->number("mean_ms").value_or(0));
+  }
+  finding.evidence["step_ms"] = step_ms;
+  Advice& advice = finding.advice.back();
+  advice.step_ms_low = std::max(step_ms - (own_ms - median_ms), 0.0);
+  advice.step_ms_high = std::clamp(step_ms - (own_ms - next_ms), *advice.step_ms_low, step_ms);
+  advice.basis = Basis::kArithmetic;
+}
+
 // The ranks' own work side by side, step by step.
 std::optional<Finding> slow_rank_by_steps(const FactTable& facts, const Params& params) {
   const Fact* summary = facts.find("ranks.summary");
@@ -86,10 +102,8 @@ std::optional<Finding> slow_rank_by_steps(const FactTable& facts, const Params& 
       {.change = is_by_data
                      ? "look at its data: its part of the set, its disk or mount, its workers"
                      : "look at its node and GPU: clocks, heat, power limit, PCIe link, other programs; or leave "
-                       "it out",
-       .step_ms_low = all.number("median_ms"),
-       .step_ms_high = all.number("slowest_ms"),
-       .basis = Basis::kArithmetic});
+                       "it out"});
+  if (const auto median_ms = all.number("median_ms")) set_gain(facts, slow, ranks, *median_ms, finding);
   finding.look_alikes_excluded.emplace_back("ranks that stall in turns (it is always the same one)");
   if (wait && !is_by_data) finding.look_alikes_excluded.emplace_back("data (it waits no longer than the others)");
   if (all.number("own_work") != 1)
