@@ -13,8 +13,11 @@ constexpr double kStepMax = 1e15;
 constexpr double kSecondsMax = 1e8;
 constexpr std::int64_t kStepsOfTailMax = 100'000;
 constexpr std::int64_t kLineWithoutTimeNs = kNsPerS;
-constexpr double kDriftMax = 0.03;           // by which steps' own times may exceed the lines': they are rounded
-constexpr double kEpochMeanMinShare = 0.05;  // of an epoch, that is not its steps: less is rounding
+constexpr double kDriftMax = 0.03;  // by which steps' own times may exceed the lines': they are rounded
+constexpr std::int64_t kClockStepMinNs = 10 * kNsPerS;  // back: lines of several writers come later than that hardly
+constexpr std::int64_t kSilenceMinNs = 600 * kNsPerS;
+constexpr std::int64_t kSilenceMinSteps = 100;  // times what the steps between two lines usually take
+constexpr double kEpochMeanMinShare = 0.05;     // of an epoch, that is not its steps: less is rounding
 
 constexpr std::array<Figure, kLogParts> kParts{Figure::kForwardTime, Figure::kBackwardTime, Figure::kCommunicationTime,
                                                Figure::kOptimizerTime};
@@ -30,6 +33,7 @@ std::int64_t whole(const std::optional<double>& value) {
 
 void LogRun::take(const LogLine& line, std::optional<std::int64_t> unix_ns, std::optional<std::int64_t> last_unix_ns) {
   if (!std::exchange(is_started_, true) && last_unix_ns) now_ns_ = *last_unix_ns;
+  if (unix_ns) unix_ns = without_clock_steps(line, *unix_ns);
   ++lines_;
   if (line.is_timers) return take_timers(line);
   const std::int64_t before_ns = now_ns_;
@@ -70,6 +74,32 @@ void LogRun::finish() {
 }
 
 // --- time ---
+
+// Steps go on and the time goes back: the clock was set. The steps go on as long as they took before.
+std::int64_t LogRun::without_clock_steps(const LogLine& line, std::int64_t unix_ns) {
+  const auto step = line[Figure::kStep];
+  const bool goes_on = step && last_index_ >= 0 && step->value > static_cast<double>(last_index_) &&
+                       step->value <= static_cast<double>(last_index_ + kStepsOfTailMax);
+  if (goes_on && stamp_ns_ >= 0 && unix_ns < stamp_ns_ - kClockStepMinNs) {
+    const auto steps = static_cast<std::int64_t>(step->value) - last_index_;
+    const std::int64_t expected_ns = stamp_ns_ + steps * mean_ns_;
+    clock_step_ns_ = unix_ns - expected_ns;
+    clock_off_ns_ += expected_ns - unix_ns;
+  }
+  if (step) stamp_ns_ = unix_ns;
+  return unix_ns + clock_off_ns_;
+}
+
+// Between two lines with steps lies so much more than steps that they cannot have taken it, and no line says what else
+// did: a machine that slept, a clock that was set, a job that hung.
+void LogRun::take_silence_before(std::int64_t number, std::int64_t begin_ns) {
+  if (pause_ != LogPause::kNone || last_number_ < 0 || mean_ns_ <= 0 || evaluated_to_ns_ > 0) return;
+  const std::int64_t usual_ns = (number - last_number_) * mean_ns_;
+  const std::int64_t over_ns = now_ns_ - begin_ns - usual_ns;
+  if (usual_ns <= 0 || over_ns < kSilenceMinNs || over_ns / kSilenceMinSteps < usual_ns) return;
+  pause_ = LogPause::kSilence;
+  silence_ = Silence{.after_step = last_number_, .ns = over_ns};
+}
 
 // Where the line stands on the time axis: its own time, else what a bar says has passed, else the steps' own time.
 void LogRun::move_to(const LogLine& line, std::optional<std::int64_t> unix_ns, std::int64_t steps_ns) {
@@ -223,6 +253,7 @@ void LogRun::take_step(const LogLine& line, std::int64_t index, std::optional<st
     epoch_begin_ns_ = std::max(begin_ns + tail * mean_ns_, is_split ? evaluated_to_ns_ : begin_ns);
   const bool is_between_known = (had_time && last_number_ >= 0) || line.passed_s;
   const std::int64_t room_ns = is_between_known ? now_ns_ - begin_ns - (evaluated_to_ns_ - evaluated_from_ns_) : 0;
+  if (!is_first_of_epoch && is_between_known && own_ns == 0) take_silence_before(number, begin_ns);
   // The first steps of a log whose times are its lines' begin before it.
   const bool is_head = last_number_ < 0 && !line.is_bar && count > 1 && unix_ns;
   if (count > 0 && (own_ns > 0 || room_ns > 0 || is_head)) {

@@ -32,6 +32,14 @@ class LogRun {
   };
   std::optional<Restart> take_restart() { return std::exchange(restart_, std::nullopt); }
 
+  // The clock by which the lines are stamped was set: forward positive. Only where it was set back is that sure.
+  std::optional<std::int64_t> take_clock_step() { return std::exchange(clock_step_ns_, std::nullopt); }
+  struct Silence {
+    std::int64_t after_step = 0;
+    std::int64_t ns = 0;
+  };
+  std::optional<Silence> take_silence() { return std::exchange(silence_, std::nullopt); }
+
   void finish();
   std::int64_t now_ns() const { return now_ns_; }
   std::uint64_t lines() const { return lines_; }  // of training
@@ -57,6 +65,8 @@ class LogRun {
   void move_by_bar(const LogLine& line);
   bool is_bar_of_evaluation(const LogLine& line) const;
 
+  std::int64_t without_clock_steps(const LogLine& line, std::int64_t unix_ns);
+  void take_silence_before(std::int64_t number, std::int64_t begin_ns);
   void take_timers(const LogLine& line);
   void take_training(const LogLine& line, std::optional<std::int64_t> unix_ns);
   void take_step(const LogLine& line, std::int64_t index, std::optional<std::int64_t> unix_ns, bool is_new_epoch);
@@ -108,6 +118,10 @@ class LogRun {
   bool has_epoch_begun_ = false;  // the same, of whichever line
   bool has_failed_ = false;
   std::optional<Restart> restart_;
+  std::int64_t stamp_ns_ = -1;     // of the last line, as printed
+  std::int64_t clock_off_ns_ = 0;  // what the clock was set back, all together
+  std::optional<std::int64_t> clock_step_ns_;
+  std::optional<Silence> silence_;
   // Since the last line with a step.
   LogPause pause_ = LogPause::kNone;
   std::optional<std::int64_t> pause_at_ns_;

@@ -26,7 +26,7 @@ std::int64_t steps_ns(const LogBlock& block) { return block.own_ns > 0 ? block.o
 
 // The time of a step that a line says holds a pause too where it was taken over several, or around an evaluation.
 bool may_hold_pause(const LogBlock& block) {
-  if (block.pause == LogPause::kEvaluation) return true;
+  if (block.pause == LogPause::kEvaluation || block.pause == LogPause::kSilence) return true;
   if (block.count == 1 || block.pause == LogPause::kNone) return false;
   return block.own_ns == 0 || block.pause == LogPause::kSaved;
 }

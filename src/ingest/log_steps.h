@@ -12,7 +12,8 @@
 
 namespace hotlap {
 
-enum class LogPause : std::uint8_t { kNone, kEpoch, kSaved, kEvaluation };
+// kSilence: for long, and nothing says why.
+enum class LogPause : std::uint8_t { kNone, kEpoch, kSaved, kEvaluation, kSilence };
 
 // What a step may be made of besides waiting for data.
 inline constexpr std::size_t kLogParts = 4;

@@ -24,6 +24,8 @@ inline constexpr std::string_view kEvaluationNote = "evaluation_begun";
 inline constexpr std::string_view kFailureNote = "failure";
 // The job was started again from a checkpoint: steps that it did anew; lost_ms: their time, and that until it went on.
 inline constexpr std::string_view kRestartNote = "restart";
+// For `ms` nothing was printed between two steps, and nothing says why; step: the one before.
+inline constexpr std::string_view kSilenceNote = "silence";
 
 inline bool is_note_of(const Event& event, std::string_view what) {
   return event.kind == EventKind::kNote && event.text.starts_with(what) &&

@@ -59,7 +59,15 @@ constexpr std::array kRestartFields{
     FactField{"steps", "{step}", "that it did anew, all together"},
     FactField{"lost_s", "s", "time of these steps, and until it went on"},
 };
+constexpr std::array kSilenceFields{
+    FactField{"count", "1", "times that a log said nothing for long between two steps, and not why"},
+    FactField{"longest_s", "s", "the longest of them, beyond its steps"},
+    FactField{"sum_s", "s", "all of them"},
+    FactField{"step", "{step}", "the one before the longest"},
+    FactField{"at_s", "s", "when that one ended, on the recording's clock"},
+};
 constexpr std::array kSchemas{
+    FactSchema{"log.silence", "a log that said nothing for long", kSilenceFields},
     FactSchema{"log.failure", "the error in which a log ends", kFailureFields},
     FactSchema{"log.restart", "a job that was started again, by its log", kRestartFields},
     FactSchema{"log.out_of_memory", "device memory that ran out, of one rank", kOomFields},
@@ -97,6 +105,8 @@ class LogEventsAnalyzer final : public Analyzer {
       restarts.count += 1;
       restarts.steps += word_number(event, "steps").value_or(0);
       restarts.lost_s += word_number(event, "lost_ms").value_or(0) / 1e3;
+    } else if (is_note_of(event, kSilenceNote)) {
+      take_silence(event);
     } else if (is_note_of(event, kTransportNote)) {
       take_transport(event.text);
     }
@@ -122,6 +132,7 @@ class LogEventsAnalyzer final : public Analyzer {
     ports_.insert(from.ports_.begin(), from.ports_.end());
     failures_.insert(from.failures_.begin(), from.failures_.end());
     restarts_.insert(from.restarts_.begin(), from.restarts_.end());
+    silences_.insert(from.silences_.begin(), from.silences_.end());
     if (!world_size_) world_size_ = from.world_size();
   }
 
@@ -131,6 +142,7 @@ class LogEventsAnalyzer final : public Analyzer {
     for (const auto& [key, timeout] : timeouts_) out.add(collective(key, timeout));
     for (const auto& [rank, event] : failures_) out.add(failure(rank, event));
     for (const auto& [rank, restarts] : restarts_) out.add(restart(rank, restarts));
+    for (const auto& [rank, silences] : silences_) out.add(silence(rank, silences));
     if (is_socket_used_ || is_rdma_used_ || is_rdma_found_ || !devices_.empty()) out.add(transport());
   }
 
@@ -158,6 +170,13 @@ class LogEventsAnalyzer final : public Analyzer {
     double count = 0;
     double steps = 0;
     double lost_s = 0;
+  };
+  struct Silences {
+    double count = 0;
+    double sum_s = 0;
+    double longest_s = 0;
+    double step = 0;  // before the longest
+    double at_s = 0;
   };
   struct Timeout {
     std::string operation;
@@ -187,6 +206,18 @@ class LogEventsAnalyzer final : public Analyzer {
     learn(timeout.waited_ms, "ran_ms");
     learn(timeout.timeout_ms, "timeout_ms");
     if (timeout.operation.empty()) timeout.operation = message_word(event.text, "op");
+  }
+
+  void take_silence(const Event& event) {
+    if (silences_.size() >= kEntriesMax && !silences_.contains(event.value)) return;
+    Silences& all = silences_[event.value];
+    const double s = word_number(event, "ms").value_or(0) / 1e3;
+    all.count += 1;
+    all.sum_s += s;
+    if (s <= all.longest_s) return;
+    all.longest_s = s;
+    all.step = word_number(event, "step").value_or(0);
+    all.at_s = seconds(event.t_ns);
   }
 
   void take_transport(std::string_view text) {
@@ -248,6 +279,14 @@ class LogEventsAnalyzer final : public Analyzer {
     return fact;
   }
 
+  static Fact silence(std::int64_t rank, const Silences& all) {
+    Fact fact{.kind = "log.silence"};
+    if (rank >= 0) fact.where.rank = static_cast<std::int32_t>(rank);
+    fact.set("count", all.count).set("longest_s", all.longest_s).set("sum_s", all.sum_s);
+    fact.set("step", all.step).set("at_s", all.at_s);
+    return fact;
+  }
+
   Fact stall(const Entry& entry) const {
     Fact fact{.kind = "log.collective"};
     fact.set_text("source", "horovod");
@@ -300,6 +339,7 @@ class LogEventsAnalyzer final : public Analyzer {
   std::map<std::pair<std::string, std::int64_t>, Timeout> timeouts_;  // by group and rank
   std::map<std::int64_t, Event> failures_;                            // by rank; -1: not told
   std::map<std::int64_t, Restarts> restarts_;
+  std::map<std::int64_t, Silences> silences_;  // by rank; -1: not told
   std::map<std::string, Port> ports_;
   std::set<std::string> devices_;
   bool is_socket_used_ = false;

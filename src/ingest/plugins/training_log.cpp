@@ -104,6 +104,7 @@ class TrainingLogImporter final : public StreamImporter {
     }
     if (unix_ns) last_unix_ns_ = unix_ns;
     if (unix_ns && !is_clock_told_) has_zone_ = has_zone;
+    is_resumed_ |= says_resumed(rest);
     if (take_message(text, rest, prefix.rank, unix_ns)) return;
     if (!read) return out_.count_loss("ingest.lines_unknown", 1, line.offset);
     tell_clock();
@@ -115,10 +116,20 @@ class TrainingLogImporter final : public StreamImporter {
     LogRun& run =
         found != runs_.end() ? found->second : runs_.emplace(prefix.rank, LogRun(out_, prefix.rank)).first->second;
     // Steps behind an error: it was caught, or the job was started again.
-    if (read->has(Figure::kStep) && messages_.failure()) {
+    if (read->has(Figure::kStep) && (messages_.failure() || std::exchange(is_resumed_, false))) {
       for (auto& [of_rank, each] : runs_) each.take_failure();
     }
     run.take(*read, has_times_ ? unix_ns : std::nullopt, has_times_ ? last_unix_ns_ : std::nullopt);
+    if (const auto step_ns = run.take_clock_step()) {
+      give_events({Event{.t_ns = 0, .kind = EventKind::kClockStep, .value = *step_ns, .text = {}}});
+    }
+    if (const auto silence = run.take_silence()) {
+      give_events(
+          {Event{.t_ns = 0,
+                 .kind = EventKind::kNote,
+                 .value = prefix.rank,
+                 .text = format("{} step={} ms={}", kSilenceNote, silence->after_step, silence->ns / kNsPerMs)}});
+    }
     if (const auto restart = run.take_restart()) {
       give_events(
           {Event{.t_ns = 0,
@@ -126,6 +137,13 @@ class TrainingLogImporter final : public StreamImporter {
                  .value = prefix.rank,
                  .text = format("{} steps={} lost_ms={}", kRestartNote, restart->steps, restart->lost_ns / kNsPerMs)}});
     }
+  }
+
+  // "resuming from checkpoint at step 500", "Resumed training from ./checkpoint-500"
+  static bool says_resumed(std::string_view text) {
+    const std::size_t at = text.find("esum");
+    return at != std::string_view::npos && at > 0 && (text[at - 1] == 'r' || text[at - 1] == 'R') &&
+           text.find("from", at) != std::string_view::npos;
   }
 
   // Of the first line that is understood: whether the times of this log are Unix time.
@@ -200,6 +218,7 @@ class TrainingLogImporter final : public StreamImporter {
   std::uint64_t read_ = 0;
   std::uint64_t understood_ = 0;
   bool is_clock_told_ = false;
+  bool is_resumed_ = false;  // a line said so, and no step has come since
   bool has_times_ = false;
   bool has_year_ = true;
   std::int64_t year_ns_ = 0;  // beyond the first of a log without years
