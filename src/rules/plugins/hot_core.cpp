@@ -144,12 +144,12 @@ void judge(const FactTable& facts, const Scene& scene, const Params& params, Fin
   if (scene.steps == nullptr || scene.parts == nullptr) {
     finding.cause =
         hot->process.empty() ? "One full core behind a low average" : format("One full core: {}", hot->process);
-    finding.loss = "what it costs is not known without steps";
+    finding.loss = scene.steps == nullptr ? "what it costs is not known without steps"
+                                          : "what it costs is not known: the parts of a step were not measured";
     finding.certainty = Certainty::kPossible;
     // A GPU that is idle much of the time while one core is full and no other near it: it waits for that core.
     const auto next = scene.cores->number("next_core_pct");
-    if (scene.steps == nullptr && scene.gpu_busy_pct && *scene.gpu_busy_pct < kGpuWaitsPct && next &&
-        *next <= kNextCoreMaxPct) {
+    if (scene.gpu_busy_pct && *scene.gpu_busy_pct < kGpuWaitsPct && next && *next <= kNextCoreMaxPct) {
       finding.certainty = Certainty::kLikely;
       finding.severity = Severity::kWarning;
       finding.claims = "other";
@@ -160,7 +160,11 @@ void judge(const FactTable& facts, const Scene& scene, const Params& params, Fin
       finding.advice.push_back(
           {.change = "loader workers (num_workers > 0), or that work in one batched call on the GPU",
            .note = "which code it is was not looked at: py-spy top, or hotlap run"});
-      finding.limits.emplace_back("how much of a step it takes: no step was seen");
+      finding.limits.emplace_back(scene.steps == nullptr ? "how much of a step it takes: no step was seen"
+                                                         : "how much of a step it takes: its parts were not measured");
+    } else {
+      finding.advice.push_back(
+          {.change = "see which code it is: py-spy top, or hotlap run --profile functions=20hz", .note = {}});
     }
     out.add(std::move(finding));
     return;
