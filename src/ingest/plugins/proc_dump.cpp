@@ -26,7 +26,7 @@ constexpr std::size_t kFilesMax = 64;
 // Collectors that read nothing but such files, and those whose presence makes them worth asking.
 struct Source {
   std::string_view collector;
-  std::array<std::string_view, 4> files;
+  std::array<std::string_view, 6> files;
 };
 constexpr std::array kSources{
     Source{"cpu", {"/proc/stat"}},
@@ -38,9 +38,16 @@ constexpr std::array kSources{
     Source{"nfs", {"/proc/self/mountstats"}},
     Source{"cgroup",
            {"/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat",
-            "/sys/fs/cgroup/io.stat"}},
+            "/sys/fs/cgroup/io.stat", "/sys/fs/cgroup/cpuacct.usage", "/sys/fs/cgroup/memory.usage_in_bytes"}},
 };
-constexpr std::string_view kGroupFolder = "/sys/fs/cgroup/";  // of version 2
+constexpr std::string_view kGroupFolder = "/sys/fs/cgroup/";
+// What version 1 alone has. Its hierarchies are taken for one folder: their files have names of their own.
+constexpr std::array<std::string_view, 9> kOfVersion1{
+    "/sys/fs/cgroup/cpuacct.usage",         "/sys/fs/cgroup/cpu.cfs_quota_us",
+    "/sys/fs/cgroup/cpu.cfs_period_us",     "/sys/fs/cgroup/memory.usage_in_bytes",
+    "/sys/fs/cgroup/memory.limit_in_bytes", "/sys/fs/cgroup/memory.failcnt",
+    "/sys/fs/cgroup/memory.oom_control",    "/sys/fs/cgroup/blkio.throttle.io_service_bytes_recursive",
+    "/sys/fs/cgroup/cpuset.effective_cpus"};
 constexpr std::array<std::string_view, 23> kPaths{"/proc/stat",
                                                   "/proc/meminfo",
                                                   "/proc/diskstats",
@@ -80,6 +87,9 @@ std::string_view path_named(std::string_view text) {
   const std::string_view file = std::string_view(name).substr(name.rfind('/') + 1);
   const bool may_be_of_group =
       file.size() == name.size() || name.starts_with(kGroupFolder.substr(1)) || name.starts_with("cgroup/");
+  for (const std::string_view path : kOfVersion1) {
+    if (may_be_of_group && file == path.substr(kGroupFolder.size())) return path;
+  }
   for (const std::string_view path : kPaths) {
     if (path.starts_with(kGroupFolder)) {
       if (may_be_of_group && file == path.substr(kGroupFolder.size())) return path;
@@ -345,20 +355,26 @@ class ProcDumpImporter final : public StreamImporter {
     tell_time();
     tell_cores();
     host_.set_time(t_ns_);
-    for (const std::string_view path : kPaths) {
-      const auto found = files_.find(path);
-      // What this dump lacks must not be read again.
-      if (found == files_.end() && !host_.exists(path)) continue;
-      Result<void> written = host_.write(path, found == files_.end() ? std::string_view{} : found->second);
-      if (!written.ok()) {
-        error_ = std::move(written).error();
-        return;
-      }
+    if (std::ranges::any_of(kOfVersion1, [&](std::string_view path) { return files_.contains(path); })) {
+      (void)host_.write("/proc/self/mountinfo",
+                        "30 23 0:26 / /sys/fs/cgroup rw - cgroup cgroup rw,cpu,cpuacct,cpuset,memory,blkio\n");
     }
+    const auto is_written = [&](std::string_view path) { return write(path); };
+    if (!std::ranges::all_of(kPaths, is_written) || !std::ranges::all_of(kOfVersion1, is_written)) return;
     if (files_.empty()) drop(offset_);
     for (const auto& reader : readers_) read(*reader);
     files_.clear();
     bytes_ = 0;
+  }
+
+  // False: it failed.
+  bool write(std::string_view path) {
+    const auto found = files_.find(path);
+    // What this dump lacks must not be read again.
+    if (found == files_.end() && !host_.exists(path)) return true;
+    Result<void> written = host_.write(path, found == files_.end() ? std::string_view{} : found->second);
+    if (!written.ok()) error_ = std::move(written).error();
+    return !error_;
   }
 
   // The wall clock may have jumped since the dump before, and the machine may have slept.
