@@ -22,6 +22,13 @@ class Collected final : public FindingSink {
   RulesOutcome& out_;
 };
 
+// "breakdown.parts or shapes.summary"
+std::string alternatives(std::span<const std::string_view> kinds) {
+  std::string text;
+  for (const std::string_view kind : kinds) text += (text.empty() ? "" : " or ") + std::string(kind);
+  return text;
+}
+
 double loss_of(const Finding& finding) { return finding.lost_pct.value_or(0); }
 
 // What is to be said first: a loss by its size; a risk whose loss is not known yet by its severity.
@@ -111,6 +118,10 @@ RulesOutcome run_rules(std::span<const RuleSpec* const> rules, const FactTable& 
     for (const std::string_view kind : rule->needs) {
       if (facts.find(kind) == nullptr) skipped.missing.emplace_back(kind);
     }
+    const bool has_one =
+        rule->needs_one_of.empty() ||
+        std::ranges::any_of(rule->needs_one_of, [&](std::string_view kind) { return facts.find(kind) != nullptr; });
+    if (!has_one) skipped.missing.push_back(alternatives(rule->needs_one_of));
     if (!skipped.missing.empty()) {
       out.not_run.push_back(std::move(skipped));
       continue;

@@ -23,7 +23,7 @@ inline constexpr double kCriticalRiskPct = 20;
 
 struct SkippedRule {
   std::string rule;
-  std::vector<std::string> missing;  // facts that it needs
+  std::vector<std::string> missing;  // facts that it needs; "a or b": either would do
 };
 struct Doubt {
   std::string rule;

@@ -53,6 +53,8 @@ constexpr RuleSpec kElsewhere{.id = "Elsewhere", .evaluate = elsewhere};
 constexpr RuleSpec kBetweenSteps{.id = "BetweenSteps", .evaluate = between_steps};
 constexpr RuleSpec kTrifle{.id = "Trifle", .evaluate = trifle};
 constexpr RuleSpec kBroken{.id = "Broken", .evaluate = broken};
+constexpr std::array kEitherNeeds{std::string_view{"gpu.use"}, std::string_view{"steps.summary"}};
+constexpr RuleSpec kEither{.id = "Either", .needs_one_of = kEitherNeeds, .evaluate = cause};
 constexpr RuleSpec kGpu{.id = "Gpu", .needs = kNeedsGpu, .evaluate = cause};
 
 TEST(RulesEngine, ALostSecondBelongsToTheFindingNearestToItsCause) {
@@ -109,6 +111,14 @@ TEST(RulesEngine, ARuleWithoutItsFactsSaysWhichAreMissing) {
   EXPECT_EQ(out.not_run[0].rule, "Gpu");
   EXPECT_EQ(out.not_run[0].missing, std::vector<std::string>{"gpu.use"});
   EXPECT_EQ(out.run, 1);
+}
+
+TEST(RulesEngine, ARuleThatCanDoWithEitherFactSaysSo) {
+  const std::array rules{&kEither};
+  const RulesOutcome out = run_rules(rules, {}, {});
+  ASSERT_EQ(out.not_run.size(), 1U);
+  EXPECT_EQ(out.not_run[0].missing, std::vector<std::string>{"gpu.use or steps.summary"});
+  EXPECT_EQ(run_rules(rules, with_steps(), {}).run, 1);
 }
 
 TEST(RulesEngine, ABrokenRuleTakesNoOtherDown) {

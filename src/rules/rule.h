@@ -54,6 +54,7 @@ struct RuleSpec {
   std::string_view why;                     // what it looks at and how sure it is
   std::string_view advice;                  // the kind of change it proposes
   std::span<const std::string_view> needs;  // fact kinds; the engine skips the rule, and says so, when one is missing
+  std::span<const std::string_view> needs_one_of{};  // it does with any of these
   std::span<const ParamDesc> params;
   Result<void> (*evaluate)(const FactTable& facts, const Params& params, FindingSink& out) = nullptr;
 };

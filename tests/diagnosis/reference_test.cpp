@@ -39,6 +39,10 @@ std::string rules_reference() {
   for (const RuleSpec* rule : all_rules()) {
     text += format("\n## {}\n\n{}.\n\n{}\n\nProposes: {}\n\nNeeds: ", rule->id, rule->title, rule->why, rule->advice);
     for (std::size_t i = 0; i < rule->needs.size(); ++i) text += format("{}`{}`", i == 0 ? "" : ", ", rule->needs[i]);
+    for (std::size_t i = 0; i < rule->needs_one_of.size(); ++i) {
+      const std::string_view between = i > 0 ? " or " : rule->needs.empty() ? "" : ", and ";
+      text += format("{}`{}`", between, rule->needs_one_of[i]);
+    }
     text += "\n\n| parameter | default | range | what |\n|---|---|---|---|\n";
     for (const ParamDesc& param : rule->params) {
       const bool has_unit = param.type == ParamType::kNumber && param.unit != "1";

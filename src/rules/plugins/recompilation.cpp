@@ -10,8 +10,9 @@
 namespace hotlap {
 namespace {
 
-// Not breakdown.parts: where nobody looked inside the steps, shapes alone tell.
 constexpr std::array kNeeds{std::string_view{"steps.summary"}};
+// Where nobody looked inside the steps, shapes alone tell.
+constexpr std::array kNeedsOneOf{std::string_view{"breakdown.parts"}, std::string_view{"shapes.summary"}};
 constexpr std::array kParams{
     share_param("3", "share of the time after the warm-up from which on the rule speaks"),
     steps_min_param("steps after the warm-up that must have been seen"),
@@ -105,6 +106,7 @@ extern constinit const RuleSpec rule_recompilation{
         "it was not measured and steps tell the shape of their input: steps with a new shape against the others.",
     .advice = "Fewer shapes, or dynamic ones, with the step time that leaves.",
     .needs = kNeeds,
+    .needs_one_of = kNeedsOneOf,
     .params = kParams,
     .evaluate = evaluate};
 
