@@ -6,6 +6,7 @@
 #include "rules/bigger_size.h"
 #include "rules/fact_number.h"
 #include "rules/loader_case.h"
+#include "rules/median.h"
 #include "rules/mount_kinds.h"
 #include "rules/page_cache_words.h"
 #include "rules/step_findings.h"
@@ -250,7 +251,7 @@ void storage_bound(const FactTable& facts, const LoaderCase& c, const LoaderChoi
   finding.cause = "Loader waits for storage";
   finding.certainty = std::min(finding.certainty, Certainty::kLikely);
   std::string where;
-  if (const Fact* storage = facts.find("storage.summary")) {
+  if (const Fact* storage = fact_for(facts, "storage.summary", c.steps->where)) {
     if (const auto mount = storage->text("data_mount")) {
       where = format(" at {} ({})", *mount, storage->text("data_mount_type").value_or("type unknown"));
     }
@@ -272,11 +273,32 @@ void storage_bound(const FactTable& facts, const LoaderCase& c, const LoaderChoi
                             .note = "its speed is not measured"});
 }
 
+// Where one rank of several waits for data, the others wait for that rank, and not for their loaders.
+void name_rank(const FactTable& facts, const LoaderCase& c, Finding& finding) {
+  constexpr double kAloneTimes = 3;
+  if (!c.steps->where.rank) return;
+  std::vector<double> others_ms;
+  for (const Fact* steps : facts.all("steps.summary")) {
+    const auto wait_ms = steps->number("data_wait_ms");
+    if (steps != c.steps && steps->where.rank && wait_ms) others_ms.push_back(*wait_ms);
+  }
+  if (others_ms.empty()) return;
+  const double others = median(others_ms);
+  if (c.wait_ms < kAloneTimes * others) return;
+  finding.cause = format("Rank {} alone: {}", *c.steps->where.rank, finding.cause);
+  finding.loss = format("it waits {} % of each step, and {} for it", figure(c.wait_pct),
+                        others_ms.size() == 1 ? std::string("the other one") : std::string("all others"));
+  finding.why.push_back(
+      format("{} ms of its step wait for data; of the other ranks {} ms", figure(c.wait_ms), figure(others)));
+  finding.look_alikes_excluded.emplace_back("a loader that is too slow on all ranks");
+}
+
 void judge(const FactTable& facts, const LoaderCase& c, const Params& params, FindingSink& out) {
   Finding finding = base_finding(c);
   if (!c.is_known) {
     describe_unknown_loader(facts, c.steps->where,
                             {.step_ms = c.step_ms, .wait_ms = c.wait_ms, .has_loader = c.loader != nullptr}, finding);
+    name_rank(facts, c, finding);
     out.add(std::move(finding));
     return;
   }
@@ -315,6 +337,7 @@ void judge(const FactTable& facts, const LoaderCase& c, const Params& params, Fi
                            figure(c.wait_pct)));
     return;
   }
+  name_rank(facts, c, finding);
   out.add(std::move(finding));
 }
 
