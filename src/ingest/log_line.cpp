@@ -5,6 +5,7 @@
 #include <span>
 
 #include "ingest/log_items.h"
+#include "ingest/log_memory.h"
 
 namespace hotlap {
 namespace {
@@ -274,6 +275,7 @@ class LineReader {
       }
       if (item.unit == "%") return;
     }
+    if (const auto memory = read_log_memory(item)) line_.memory_bytes.push_back(*memory);
     if (item.total) return take_ratio(item);
     Figure figure = figure_of_key(item.key);
     if (figure == Figure::kNone) figure = take_unit_of_name(item);

@@ -41,6 +41,9 @@ struct Reading {
   std::optional<double> average;
 };
 
+// Of the framework's allocator on the GPU.
+enum class LogMemory : std::uint8_t { kAllocated, kReserved, kAllocatedMax };
+
 struct LogLine {
   std::array<std::optional<Reading>, kFigures> figures;
   std::optional<double> total;     // of the steps that the line counts
@@ -52,6 +55,7 @@ struct LogLine {
   bool is_drawn = false;   // a bar in another form: Keras
   bool is_timers = false;  // it says what steps around it are made of, and nothing else
   double bar_epoch = -1;   // that stands before the bar
+  std::vector<std::pair<LogMemory, double>> memory_bytes;
   std::vector<std::pair<std::string, double>> others;
 
   const std::optional<Reading>& operator[](Figure figure) const { return figures[static_cast<std::size_t>(figure)]; }

@@ -31,6 +31,12 @@ constexpr std::array kSeries{
     FigureSeries{Figure::kStepRate, gauge("train.steps.rate", "{step}/s", "Steps a second as printed.")},
     FigureSeries{Figure::kEpoch, gauge("train.epoch", "1", "Epoch as printed.")},
 };
+// By LogMemory.
+constexpr std::array kMemory{
+    gauge("allocator.allocated.bytes", "By", "In tensors, as the log printed it."),
+    gauge("allocator.reserved.bytes", "By", "Taken from the driver, as the log printed it."),
+    gauge("allocator.allocated_max.bytes", "By", "The most in tensors so far, as the log printed it."),
+};
 
 }  // namespace
 
@@ -42,6 +48,11 @@ void LogSeries::give(const LogLine& line, std::int64_t now_ns) {
     if (!reading) continue;
     const bool is_of_evaluation = line.is_evaluation && known.figure == Figure::kLoss;
     give_one(is_of_evaluation ? kSeries[1].metric : known.metric, reading->value);
+  }
+  for (const auto& [memory, bytes] : line.memory_bytes) {
+    const MetricDesc& metric = kMemory[static_cast<std::size_t>(memory)];
+    const std::string who = rank_ >= 0 ? format("rank {}", rank_) : std::string("main");
+    out_.sample(out_.series(metric, who + "/cuda:0"), sample_ns_, Value::of(bytes));
   }
   for (const auto& [key, value] : line.others) {
     const bool is_name = key.size() <= 40 && !key.ends_with(".py") && std::ranges::all_of(key, [](char c) {

@@ -51,7 +51,10 @@ constexpr std::array kAllocatorFields{
     FactField{"gap_shape", "text", "as of gpu.memory"},
     FactField{"gap_bytes_per_s", "By/s", "slope"},
     FactField{"allocated_shape", "text", "as of gpu.memory"},
+    FactField{"allocated_first_bytes", "By", "at the window's begin"},
     FactField{"allocated_bytes_per_s", "By/s", "slope"},
+    FactField{"allocated_half_width", "By/s", "half of its 95 % interval"},
+    FactField{"maximum_only", "1", "1: only the most so far is told: allocated is that"},
     FactField{"allocated_bytes_per_step", "By", "the same per step"},
     FactField{"retries", "{retry}", "times that cached memory had to be given back to get a block"},
     FactField{"ooms", "{error}", "times that no block could be had"},
@@ -86,6 +89,7 @@ struct Gpu {
 };
 struct Allocator {
   LevelTrack allocated;
+  LevelTrack allocated_max;  // over time, where that is all that is told: it never falls
   LevelTrack reserved;
   LevelTrack gap;
   std::map<std::int64_t, double> allocated_now;  // those whose reserved is still to come
@@ -138,9 +142,10 @@ class GpuMemoryAnalyzer final : public NodeAnalyzer<GpuMemoryAnalyzer> {
       to_ns = std::max(to_ns, gpu.used.end_ns());
     }
     for (const auto& [key, allocator] : allocators_) {
-      if (allocator.allocated.is_empty()) continue;
-      from_ns = std::min(from_ns, allocator.allocated.begin_ns());
-      to_ns = std::max(to_ns, allocator.allocated.end_ns());
+      const LevelTrack& told = told_of(allocator);
+      if (told.is_empty()) continue;
+      from_ns = std::min(from_ns, told.begin_ns());
+      to_ns = std::max(to_ns, told.end_ns());
     }
     const auto window = steady_or_observed(*table_, from_ns, to_ns);
     if (!window) return;
@@ -154,7 +159,7 @@ class GpuMemoryAnalyzer final : public NodeAnalyzer<GpuMemoryAnalyzer> {
       out.add(std::move(fact));
     }
     for (const auto& [key, allocator] : allocators_) {
-      if (allocator.allocated.is_empty()) continue;
+      if (told_of(allocator).is_empty()) continue;
       Fact fact{.kind = "gpu.allocator"};
       fact.where.node = node;
       fact.set_text("process", key.first).set_text("device", key.second);
@@ -214,6 +219,7 @@ class GpuMemoryAnalyzer final : public NodeAnalyzer<GpuMemoryAnalyzer> {
         pair_up(allocator, point.t_ns, value, allocator.reserved_now, allocator.allocated_now, 1);
       } else if (what == "allocated_max.bytes") {
         allocator.allocated_peak = std::max(allocator.allocated_peak.value_or(value), value);
+        allocator.allocated_max.add(point.t_ns, value);
       } else if (what == "reserved_max.bytes") {
         allocator.reserved_peak = std::max(allocator.reserved_peak.value_or(value), value);
       } else if (what == "retries") {
@@ -280,15 +286,24 @@ class GpuMemoryAnalyzer final : public NodeAnalyzer<GpuMemoryAnalyzer> {
     if (gpu.total) fact.set("to_limit_s", std::max(*gpu.total - growth->last, 0.0) / growth->per_s);
   }
 
+  static const LevelTrack& told_of(const Allocator& a) {
+    return a.allocated.is_empty() ? a.allocated_max : a.allocated;
+  }
+
   static void fill(const Allocator& a, const SteadyWindow& window, double steps_per_s, Fact& fact) {
-    fact.set("allocated_bytes", a.allocated.last()).set("reserved_bytes", a.reserved.last());
+    fact.set("allocated_bytes", told_of(a).last()).set("reserved_bytes", a.reserved.last());
     fact.set("allocated_peak_bytes", a.allocated_peak ? a.allocated_peak : a.allocated.peak(INT64_MIN / 2, INT64_MAX));
     fact.set("reserved_peak_bytes", a.reserved_peak ? a.reserved_peak : a.reserved.peak(INT64_MIN / 2, INT64_MAX));
     fact.set("gap_bytes", a.gap.last()).set("window_s", window.seconds()).set("ooms", a.ooms);
     if (a.retries && a.retries_first) fact.set("retries", *a.retries - *a.retries_first);
-    if (const auto growth = a.allocated.growth(window.from_ns, window.to_ns, kNoiseBytesMin / 4)) {
+    const bool is_maximum = a.allocated.is_empty();
+    if (is_maximum) fact.set("maximum_only", 1);
+    if (const auto growth = told_of(a).growth(window.from_ns, window.to_ns, kNoiseBytesMin / 4)) {
       fact.set_text("allocated_shape", std::string(to_string(growth->shape)));
-      if (growth->per_s > 0) {
+      fact.set("allocated_first_bytes", growth->first);
+      // What never falls goes up in stairs whenever an input is larger than those before.
+      if (growth->per_s > 0 && !(is_maximum && growth->shape != GrowthShape::kLeak)) {
+        fact.set("allocated_half_width", growth->half_width);
         fact.set("allocated_bytes_per_s", growth->per_s);
         if (steps_per_s > 0) fact.set("allocated_bytes_per_step", growth->per_s / steps_per_s);
       }

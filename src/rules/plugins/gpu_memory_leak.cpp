@@ -12,7 +12,7 @@
 namespace hotlap {
 namespace {
 
-constexpr std::array kNeeds{std::string_view{"gpu.memory"}};
+constexpr std::array kNeedsOneOf{std::string_view{"gpu.memory"}, std::string_view{"gpu.allocator"}};
 constexpr std::array kParams{
     kTimeToLimitParam,
 };
@@ -88,10 +88,37 @@ void judge(const FactTable& facts, const Fact& memory, double per_s, std::option
   out.add(std::move(finding));
 }
 
-bool is_large(const Fact& memory, double per_s) {
-  const double window_s = memory.number("window_s").value_or(0);
-  const double least = std::max(kTakenBytes, kTakenShare * memory.number("used_bytes").value_or(0));
-  return window_s >= kWindowMinS && per_s * window_s >= least;
+bool is_large(double window_s, double used_bytes, double per_s) {
+  return window_s >= kWindowMinS && per_s * window_s >= std::max(kTakenBytes, kTakenShare * used_bytes);
+}
+
+// A log or a table that tells what is in tensors, and nobody looked at the GPU.
+void judge_allocator(const Fact& allocator, double per_s, FindingSink& out) {
+  const double used = allocator.number("allocated_bytes").value_or(0);
+  const auto per_step = allocator.number("allocated_bytes_per_step");
+  Finding finding;
+  finding.where.node = allocator.where.node;
+  finding.where.device = allocator.text("device").value_or("");
+  finding.cause = "GPU memory leak: what is in tensors grows";
+  finding.loss = "certain that it grows, its cause likely";
+  finding.certainty = Certainty::kLikely;
+  finding.claims = "gpu_memory";
+  finding.evidence["growth_bytes_per_s"] = per_s;
+  const double half = 100 * allocator.number("allocated_half_width").value_or(0) / per_s;
+  finding.why.push_back(per_step ? format("+{} every step, +/-{} %", format_bytes(*per_step), figure(half))
+                                 : format("+{}/s, +/-{} %", format_bytes(per_s), figure(half)));
+  finding.why.push_back(format("{} -> {} in tensors of {}",
+                               format_bytes(allocator.number("allocated_first_bytes").value_or(0)), format_bytes(used),
+                               allocator.text("process").value_or("the job")));
+  if (allocator.number("maximum_only") == 1) finding.why.emplace_back("by the most so far, which is all that is told");
+  finding.limits.emplace_back("when it is full: how much memory the GPU has was not recorded");
+  finding.advice.push_back(
+      {.change = allocator.text("allocated_shape") == "stairs"
+                     ? "checkpoint now; look at what each epoch or evaluation keeps on the GPU"
+                     : "checkpoint now; look for a tensor kept across steps (total += loss -> loss.item())"});
+  finding.look_alikes_excluded.emplace_back("a pool that fills up");
+  finding.look_alikes_excluded.emplace_back("fragmentation (it is in tensors)");
+  out.add(std::move(finding));
 }
 
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
@@ -100,10 +127,23 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     const auto per_s = memory->number("growth_bytes_per_s");
     const auto to_limit_s = memory->number("to_limit_s");
     if (!per_s || is_fragmentation(facts, memory->where)) continue;
-    if (to_limit_s ? *to_limit_s > latest_s : memory->number("total_bytes") || !is_large(*memory, *per_s)) continue;
+    if (to_limit_s ? *to_limit_s > latest_s
+                   : memory->number("total_bytes") || !is_large(memory->number("window_s").value_or(0),
+                                                                memory->number("used_bytes").value_or(0), *per_s))
+      continue;
     // A slope that its own interval does not part from none is none.
     if (memory->text("shape") == "leak" && memory->number("growth_half_width").value_or(0) >= *per_s) continue;
     judge(facts, *memory, *per_s, to_limit_s, out);
+  }
+  if (facts.find("gpu.memory") != nullptr) return {};
+  for (const Fact* allocator : facts.all("gpu.allocator")) {
+    const auto per_s = allocator->number("allocated_bytes_per_s");
+    if (!per_s || is_fragmentation(facts, allocator->where)) continue;
+    if (!is_large(allocator->number("window_s").value_or(0), allocator->number("allocated_bytes").value_or(0), *per_s))
+      continue;
+    if (allocator->text("allocated_shape") == "leak" && allocator->number("allocated_half_width").value_or(0) >= *per_s)
+      continue;
+    judge_allocator(*allocator, *per_s, out);
   }
   return {};
 }
@@ -116,9 +156,11 @@ extern constinit const RuleSpec rule_gpu_memory_leak{.id = "GPUMemoryLeak",
                                                          "Looks at the floor of the memory in use over the typical "
                                                          "steps: it must rise all the time, or at intervals. Pools "
                                                          "that fill up, one step and peaks do not count; fragmentation "
-                                                         "is told apart where the allocator's figures are known.",
+                                                         "is told apart where the allocator's figures are known. "
+                                                         "Where only a log or a table tells what is in tensors, it "
+                                                         "goes by that.",
                                                      .advice = "Saving now, and where to look.",
-                                                     .needs = kNeeds,
+                                                     .needs_one_of = kNeedsOneOf,
                                                      .params = kParams,
                                                      .evaluate = evaluate};
 

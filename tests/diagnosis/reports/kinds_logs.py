@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import datetime
 import pathlib
+from collections.abc import Callable
 
 from forms import T0_S
 
@@ -141,4 +142,31 @@ PARTS = Report("L06", "parts of a step in the lines of each rank", "SlowRank", p
             step_ms=400, own_ms=240, slow_ms=350, says=["rank 1"]),
     variant(ranks=4, slow=1, form="forward {half:.1f}ms backward {half:.1f}ms comm {rest:.1f}ms step_time {step:.1f}ms",
             step_ms=400, own_ms=340, slow_ms=340, rule="", beside=["ExposedCommunication"]),
+])
+
+
+def memory_in_lines(folder: pathlib.Path, *, form: str, bytes_of: Callable[[int], tuple[float, ...]], each: int = 10,
+                    count: int = 1500, step_s: float = 0.4) -> None:
+    """What is on the GPU, printed beside the step, as frameworks do."""
+    lines = []
+    for step in range(each, count + 1, each):
+        figures = form.format(*bytes_of(step))
+        lines.append(f"{stamp(step * step_s)} INFO step {step}/{count} loss 1.5 time: {step_s:.3f} {figures}")
+    write(folder, lines)
+
+
+def warm(step: int) -> tuple[float, ...]:
+    return (min(4000 + 20 * step, 9000),)
+
+
+MEMORY = Report("B01c", "GPU memory in the lines of a log", "GPUMemoryLeak", memory_in_lines, [
+    variant(form="gpu_mem={:.0f}MiB", bytes_of=lambda step: (4000 + 12 * step,), says=["every step", "12.0 MiB"]),
+    variant(form="max mem: {:.0f}", bytes_of=lambda step: (3456 + 8 * step,), says=["most so far"]),
+    variant(form="allocated {:.2f} GiB reserved {:.2f} GiB", bytes_of=lambda step: (8 + step / 100, 9 + step / 100),
+            says=["in tensors"]),
+    variant(form="gpu_mem_allocated_gb: {:.2f}, gpu_mem_reserved_gb: {:.2f}",
+            bytes_of=lambda step: (12.1, 13 + step / 50), rule="MemoryFragmentation"),
+    variant(form="gpu_mem={:.0f}MiB", bytes_of=warm, rule=""),
+    variant(form="max_mem: {:.0f}M", bytes_of=lambda step: (9000 + 700 * sum(step >= s for s in (90, 400, 950)),),
+            rule=""),
 ])
