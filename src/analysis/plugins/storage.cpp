@@ -3,8 +3,7 @@
 #include <array>
 #include <map>
 
-#include "analysis/analyzer.h"
-#include "analysis/step_table.h"
+#include "analysis/node_analyzer.h"
 #include "analysis/time_profile.h"
 #include "base/clock.h"
 
@@ -29,9 +28,9 @@ constexpr std::array<std::string_view, 6> kMetrics{
 };
 constexpr std::size_t kSeriesMax = 4096;
 
-class StorageAnalyzer final : public Analyzer {
+class StorageAnalyzer final : public NodeAnalyzer<StorageAnalyzer> {
  public:
-  explicit StorageAnalyzer(const RunDescription& run) : node_(run.recording->node), table_(run.steps) {}
+  explicit StorageAnalyzer(const RunDescription& run) : NodeAnalyzer(run) {}
 
   void on_samples(const StoredSeries& series, std::span<const SamplePoint> points) override { take(series, points); }
   void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override { take(series, minutes); }
@@ -45,28 +44,20 @@ class StorageAnalyzer final : public Analyzer {
     types_[event.text.substr(6, colon - 6)] = rest.substr(0, rest.find(' '));
   }
 
-  void merge(const Analyzer& other) override {
-    const auto& from = static_cast<const StorageAnalyzer&>(other);
-    if (rates_.empty()) {
-      *this = from;
-      return;
-    }
-    if (from.node_ != node_) return;
-    // A recorder that was started again: the rates are of one recording, and so are the steps.
-    const auto steps_of = [](const StorageAnalyzer& one) {
-      const auto entries = one.table_->entries();
-      return entries.empty() ? 0 : entries.front().steps->count();
-    };
-    if (steps_of(from) > steps_of(*this)) *this = from;
+  // Of two recordings of a node, that which saw more steps: its rates are of them.
+  std::int64_t seen_ns() const {
+    const auto entries = table_->entries();
+    return entries.empty() || rates_.empty() ? 0 : entries.front().steps->span_ns();
   }
 
-  void snapshot(FactTable& out) const override {
+  void snapshot_node(const std::string& node, FactTable& out) const {
     const auto entries = table_->entries();
     if (entries.empty() || rates_.empty()) return;
     const SteadySteps& steady = entries.front().steps->steady();
     const double window_s = static_cast<double>(steady.to_ns - steady.from_ns) / static_cast<double>(kNsPerS);
     if (steady.sums.steps == 0 || window_s <= 1) return;
     Fact fact{.kind = "storage.summary"};
+    fact.where.node = node;
     const auto read = total("process.io.rchar.bytes", steady);
     if (read) {
       fact.set("read_calls_bytes_per_s", *read / window_s);
@@ -127,8 +118,6 @@ class StorageAnalyzer final : public Analyzer {
     }
   }
 
-  std::string node_;
-  const StepTable* table_;
   std::map<std::pair<std::string, std::string>, RateProfile> rates_;
   std::map<std::string, GaugeProfile> mounts_;
   std::map<std::string, std::string> types_;

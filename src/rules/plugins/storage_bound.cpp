@@ -32,6 +32,12 @@ constexpr std::array kParams{
               .max = 100,
               .unit = "%",
               .help = "where no step says what waits: mean use of the GPUs up to which they may wait for the disk"},
+    ParamDesc{.name = "iowait_cores",
+              .default_text = "0.5",
+              .min = 0.01,
+              .max = 1e4,
+              .unit = "{core}",
+              .help = "where neither steps nor GPUs were seen: cores idle for the disk, mean, from which on it speaks"},
 };
 constexpr double kSmallReadBytes = 128 * 1024;
 constexpr double kFullOfWait = 0.8;  // of the time that training waits a disk is full: it is what is waited for
@@ -99,6 +105,22 @@ void judge(const FactTable& facts, const Fact& disk, const Fact& steps, const Fa
   out.add(std::move(finding));
 }
 
+// Neither steps nor GPUs were seen: a disk that is full while cores wait for it holds up whoever reads from it.
+void judge_disk(const FactTable& facts, const Params& params, FindingSink& out) {
+  for (const Fact* cores : facts.all("core_use.summary")) {
+    const auto waiting = cores->number("iowait_cores");
+    const Fact* disk = busiest(facts, {.node = cores->where.node}, params.number("busy_pct"), 100);
+    if (disk == nullptr || !waiting || *waiting < params.number("iowait_cores")) continue;
+    Finding finding = head(*disk);
+    finding.loss = format("{} cores wait for it, mean", figure(*waiting));
+    finding.severity = Severity::kWarning;
+    finding.evidence["iowait_cores"] = *waiting;
+    finding.look_alikes_excluded.clear();
+    finding.limits.emplace_back("whether training waits for it: neither steps nor GPU figures were seen");
+    out.add(std::move(finding));
+  }
+}
+
 // Nobody saw what a step waits for: a GPU that is little used beside a disk that is full.
 void judge_machine(const FactTable& facts, const Params& params, FindingSink& out) {
   double idle_pct = -1;
@@ -127,6 +149,7 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
   const std::vector<const Fact*> all_parts = facts.all("breakdown.parts");
   const auto is_measured = [](const Fact* parts) { return parts->number("data_wait").has_value(); };
   if (std::ranges::none_of(all_parts, is_measured)) judge_machine(facts, params, out);
+  if (facts.find("gpu.use") == nullptr && facts.find("steps.summary") == nullptr) judge_disk(facts, params, out);
   for (const Fact* parts : all_parts) {
     const auto wait = parts->number("data_wait");
     if (!wait || *wait < params.number("wait_pct")) continue;
@@ -152,7 +175,8 @@ extern constinit const RuleSpec rule_storage_bound{
     .why =
         "Looks for a disk that is busy all the time with reading, while training waits for data and loader workers "
         "wait for I/O; or that is full for as long as it waits. Without steps a GPU that is little used stands for the "
-        "wait. Busy is not the same as full for disks that do many things at once, so it is likely only.",
+        "wait, and without either the cores that wait for I/O. Busy is not the same as full for disks that do many "
+        "things at once, so it is likely only.",
     .advice = "Fewer, larger reads, or a faster place.",
     .needs = kNeeds,
     .params = kParams,
