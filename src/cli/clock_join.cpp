@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/format.h"
+#include "ingest/civil_time.h"
 
 namespace hotlap {
 namespace {
@@ -17,7 +18,9 @@ constexpr std::size_t kMatchesMin = 3;
 
 bool is_empty(const TimeRange& range) { return range.from_ns > range.to_ns; }
 bool is_of_a_zone(const FileClock& file) { return file.is_absolute && file.uncertainty_ns >= kZoneStepNs; }
-bool is_sure(const FileClock& file) { return file.is_absolute && !is_of_a_zone(file) && !is_empty(file.extent); }
+bool is_sure(const FileClock& file) {
+  return file.is_absolute && !is_of_a_zone(file) && !is_empty(file.extent) && !file.has_only_events;
+}
 
 // How far `shift_ns` brings one range into the other: the part of the shorter one that lies in both.
 double shared_part(const TimeRange& moved, std::int64_t shift_ns, const TimeRange& fixed) {
@@ -165,6 +168,46 @@ FileClock shifted(FileClock file, const JoinedClock& joined) {
   return file;
 }
 
+// Messages without a zone were written in that of the machine, as the other files of it; without a year in that which
+// brings them nearest to the others. Nothing: they stay as they are.
+std::optional<JoinedClock> by_the_others(std::span<const FileClock> files,
+                                         const std::vector<std::optional<JoinedClock>>& joined, std::size_t i,
+                                         const TimeRange& others, std::size_t others_first) {
+  const FileClock& file = files[i];
+  if (file.is_absolute && !is_of_a_zone(file)) return std::nullopt;
+  if (!file.is_absolute && file.has_year) return std::nullopt;
+  JoinedClock out{.to = others_first, .uncertainty_ns = kZoneUncertaintyNs, .is_absolute = true};
+  for (std::size_t other = 0; other < files.size(); ++other) {
+    const bool has_place = joined[other] && (joined[other]->by == JoinedBy::kTimeZone);
+    if (!is_of_a_zone(files[other]) || files[other].has_only_events || (joined[other] && !has_place)) continue;
+    out.to = other;
+    out.by = has_place ? JoinedBy::kTimeZone : JoinedBy::kUnixTime;
+    if (has_place) out.shift_ns = joined[other]->shift_ns;
+    out.uncertainty_ns = has_place ? joined[other]->uncertainty_ns : files[other].uncertainty_ns;
+    break;
+  }
+  if (file.has_year) return out.to == others_first && out.shift_ns == 0 ? std::nullopt : std::optional(out);
+  constexpr std::int64_t kDayNs = 24 * 60 * kMinuteNs;
+  constexpr int kYearWritten = 2023;
+  constexpr std::int64_t kBeforeMarch = 59;
+  const std::int64_t begin_ns = *unix_ns_of(kYearWritten, 1, 1, 0, 0, 0, 0);
+  const bool is_behind_february = (file.extent.from_ns - begin_ns) / kDayNs >= kBeforeMarch;
+  std::int64_t nearest_ns = INT64_MAX;
+  const std::int64_t zone_ns = out.shift_ns;
+  for (int year = 2000; year < 2100; ++year) {
+    const bool is_leap_year = year % 4 == 0;  // 2000 is one
+    const std::int64_t shift_ns =
+        *unix_ns_of(year, 1, 1, 0, 0, 0, 0) - begin_ns + (is_leap_year && is_behind_february ? kDayNs : 0) + zone_ns;
+    const std::int64_t away_ns = std::max({std::int64_t{0}, others.from_ns - (file.extent.to_ns + shift_ns),
+                                           file.extent.from_ns + shift_ns - others.to_ns});
+    if (away_ns >= nearest_ns) continue;
+    nearest_ns = away_ns;
+    out.shift_ns = shift_ns;
+  }
+  out.by = JoinedBy::kYear;
+  return out;
+}
+
 // The range of all files that have their place, and the first of those.
 struct Placed {
   TimeRange range{.from_ns = INT64_MAX, .to_ns = INT64_MIN};
@@ -173,7 +216,7 @@ struct Placed {
 Placed all_placed(const std::vector<FileClock>& files, const std::vector<bool>& is_placed) {
   Placed all;
   for (std::size_t i = 0; i < files.size(); ++i) {
-    if (!is_placed[i] || is_empty(files[i].extent)) continue;
+    if (!is_placed[i] || is_empty(files[i].extent) || files[i].has_only_events) continue;
     if (all.first == SIZE_MAX || files[i].extent.from_ns < all.range.from_ns) all.first = i;
     all.range.from_ns = std::min(all.range.from_ns, files[i].extent.from_ns);
     all.range.to_ns = std::max(all.range.to_ns, files[i].extent.to_ns);
@@ -211,14 +254,14 @@ std::vector<std::optional<JoinedClock>> join_clocks(std::span<const FileClock> f
     };
     std::size_t best = 0;
     for (std::size_t i = 1; i < files.size(); ++i) {
-      if (marks(i) > marks(best)) best = i;
+      if (marks(i) > marks(best) || files[best].has_only_events) best = i;
     }
     is_placed[best] = true;
   }
   for (bool has_changed = true; has_changed;) {
     has_changed = false;
     for (std::size_t i = 0; i < files.size(); ++i) {
-      if (is_placed[i] || is_empty(files[i].extent)) continue;
+      if (is_placed[i] || is_empty(files[i].extent) || files[i].has_only_events) continue;
       std::optional<JoinedClock> best;
       for (std::size_t other = 0; other < files.size(); ++other) {
         if (!is_placed[other]) continue;
@@ -242,6 +285,7 @@ std::vector<std::optional<JoinedClock>> join_clocks(std::span<const FileClock> f
   const Placed all = all_placed(placed, is_placed);
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (is_placed[i] || is_empty(files[i].extent) || all.first == SIZE_MAX) continue;
+    if (files[i].has_only_events) continue;
     if (is_of_a_zone(files[i]) && placed[all.first].is_absolute) {
       std::optional<JoinedClock> as_another;
       for (std::size_t other = 0; other < i && !as_another; ++other) {
@@ -253,6 +297,11 @@ std::vector<std::optional<JoinedClock>> join_clocks(std::span<const FileClock> f
       joined[i] = JoinedClock{.by = JoinedBy::kBegin, .to = all.first};
       joined[i]->shift_ns = all.range.from_ns - files[i].extent.from_ns;
     }
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const bool has_measure = all.first != SIZE_MAX && placed[all.first].is_absolute;
+    if (files[i].has_only_events && has_measure && !is_empty(files[i].extent))
+      joined[i] = by_the_others(files, joined, i, all.range, all.first);
   }
   return joined;
 }
@@ -269,6 +318,7 @@ std::string describe(const JoinedClock& joined, const std::string& other_name) {
       const auto hours = -static_cast<double>(joined.shift_ns) / static_cast<double>(60 * kMinuteNs);
       return format("local time of UTC{:+g}, where it falls among the times of {}, {}", hours, other_name, within);
     }
+    case JoinedBy::kYear: return format("in the year in which it falls next to {}, {}", other_name, within);
     case JoinedBy::kSteps:
       return format("by {} steps of the same number in {}, {}", joined.matches, other_name, within);
     case JoinedBy::kCollectives: return format("by {} collectives with {}, {}", joined.matches, other_name, within);

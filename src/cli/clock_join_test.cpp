@@ -140,5 +140,48 @@ TEST(ClockJoin, NoUnixTimeIsMadeOfABeginThatIsAGuess) {
   EXPECT_FALSE(joined[0]->is_absolute);
 }
 
+// A kernel's log that reaches back for days, with a few messages.
+FileClock messages(std::int64_t from_ns, std::int64_t to_ns) {
+  return {.has_only_events = true, .extent = {from_ns, to_ns}, .step_ends_ns = {}, .collective_ends_ns = {}};
+}
+
+TEST(ClockJoin, MessagesAreNoMeasureForOtherFiles) {
+  FileClock kernel = messages(kUnix - 300 * kHourNs, kUnix + kHourNs);
+  kernel.is_absolute = true;
+  kernel.uncertainty_ns = kNsPerS;
+  FileClock relative{.extent = {0, kHourNs}, .step_ends_ns = {}, .collective_ends_ns = {}};
+  const auto joined = join_clocks(std::vector{kernel, absolute(kUnix, kUnix + kHourNs), relative});
+  EXPECT_FALSE(joined[0]);
+  ASSERT_TRUE(joined[2]);
+  EXPECT_EQ(joined[2]->shift_ns, kUnix) << "it begins with the other file, not with the oldest message";
+}
+
+TEST(ClockJoin, MessagesSinceTheMachineWasStartedStayWhereTheyAre) {
+  EXPECT_FALSE(join_clocks(std::vector{absolute(kUnix, kUnix + kHourNs), messages(0, 300 * kHourNs)})[1]);
+}
+
+TEST(ClockJoin, MessagesWithoutAYearAreOfTheOneNextToTheOthers) {
+  constexpr std::int64_t kYearsNs = 366 * 24 * kHourNs;  // from 2023 to the same day of 2024, behind February
+  FileClock kernel = messages(kUnix - kYearsNs - 300 * kHourNs, kUnix - kYearsNs + kHourNs);
+  kernel.has_year = false;
+  const auto joined = join_clocks(std::vector{absolute(kUnix, kUnix + kHourNs), kernel});
+  ASSERT_TRUE(joined[1]);
+  EXPECT_EQ(joined[1]->by, JoinedBy::kYear);
+  EXPECT_EQ(joined[1]->shift_ns, kYearsNs);
+  EXPECT_TRUE(joined[1]->is_absolute);
+}
+
+TEST(ClockJoin, MessagesWithoutAZoneAreOfThatOfTheOtherFilesOfTheMachine) {
+  FileClock log = absolute(kUnix + 2 * kHourNs, kUnix + 3 * kHourNs);  // local time, two hours ahead
+  log.uncertainty_ns = 14 * kHourNs;
+  FileClock kernel = messages(kUnix - 300 * kHourNs, kUnix + 3 * kHourNs);
+  kernel.is_absolute = true;
+  kernel.uncertainty_ns = 14 * kHourNs;
+  const auto joined = join_clocks(std::vector{absolute(kUnix, kUnix + kHourNs), log, kernel});
+  ASSERT_TRUE(joined[1]);
+  ASSERT_TRUE(joined[2]);
+  EXPECT_EQ(joined[2]->shift_ns, joined[1]->shift_ns);
+}
+
 }  // namespace
 }  // namespace hotlap

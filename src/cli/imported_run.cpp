@@ -275,8 +275,11 @@ class RunImport {
                  .clock = {}},
         .clock = {.format = outcome->format,
                   .is_absolute = writer->is_absolute(),
+                  .has_year = writer->file_clock().has_year || joined.has_value(),
+                  .has_only_events = !writer->extent() && writer->extent_of_events(),
                   .uncertainty_ns = writer->file_clock().uncertainty_ns}};
-    if (writer->extent()) imported.clock.extent = *writer->extent();
+    const auto& extent = writer->extent() ? writer->extent() : writer->extent_of_events();
+    if (extent) imported.clock.extent = *extent;
     return imported;
   }
 
@@ -341,10 +344,11 @@ class RunImport {
     return {};
   }
 
-  // Where the files agree on the clock the run has begin and end.
+  // Where the files agree on the clock the run has begin and end. Messages of its machine may be older.
   void set_times() {
     for (const FileClock& clock : clocks_) {
       if (!clock.is_absolute || clock.extent.from_ns > clock.extent.to_ns) continue;
+      if (clock.has_only_events) continue;
       info_.start_wall_ns =
           info_.start_wall_ns < 0 ? clock.extent.from_ns : std::min(info_.start_wall_ns, clock.extent.from_ns);
       info_.end_wall_ns = std::max(info_.end_wall_ns, clock.extent.to_ns);

@@ -22,6 +22,7 @@ struct ImportClock {
   std::int64_t offset_ns = 0;        // Unix time = file time + offset, where it is absolute; else added all the same
   std::int64_t uncertainty_ns = -1;  // -1: unknown
   bool is_absolute = false;          // file time is Unix time
+  bool has_year = true;              // false: it would be, but for the year, which stands as 2023
 };
 
 // Where an importer pushes; implemented by the store and by tests. Confined to the importing thread. Times may come in

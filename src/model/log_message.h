@@ -27,6 +27,12 @@ inline constexpr std::string_view kRestartNote = "restart";
 // For `ms` nothing was printed between two steps, and nothing says why; step: the one before.
 inline constexpr std::string_view kSilenceNote = "silence";
 
+// The kernel's log. what: oom_kill (process, pid, rss and limit in bytes, by: group or host, group), crash (process,
+// pid, fault, module), mount_stuck and mount_back (kind, server), disk_error (device), hot (device), memory_error
+// (device, grave), machine_check (grave), hung (process, pid, seconds). boot_s: the time since the machine was started,
+// where that is all that is known of when.
+inline constexpr std::string_view kKernelNote = "kernel";
+
 inline bool is_note_of(const Event& event, std::string_view what) {
   return event.kind == EventKind::kNote && event.text.starts_with(what) &&
          (event.text.size() == what.size() || event.text[what.size()] == ' ');

@@ -329,6 +329,9 @@ Result<void> ImportWriter::close() {
   for (Event event : events_) {
     event.t_ns = shifted(event.t_ns);
     writer_->add_event(event);
+    if (!extent_of_events_) extent_of_events_ = TimeRange{event.t_ns, event.t_ns};
+    extent_of_events_->from_ns = std::min(extent_of_events_->from_ns, event.t_ns);
+    extent_of_events_->to_ns = std::max(extent_of_events_->to_ns, event.t_ns);
   }
   for (const ProcessInfo& process : processes_) writer_->put_process(process);
   if (is_absolute() && extent_) {

@@ -56,6 +56,8 @@ class ImportWriter final : public ImportSink {
   Result<void> close();
   // After close(): first and last time of spans and samples; Unix time when `is_absolute()`.
   const std::optional<TimeRange>& extent() const { return extent_; }
+  // The same of its events.
+  const std::optional<TimeRange>& extent_of_events() const { return extent_of_events_; }
   bool is_absolute() const { return clock_.is_absolute || options_.is_absolute; }
   const ImportClock& file_clock() const { return clock_; }
   std::uint64_t spans_written() const { return spans_written_; }
@@ -119,6 +121,7 @@ class ImportWriter final : public ImportSink {
   std::uint64_t spans_written_ = 0;
   std::uint64_t spans_uncommitted_ = 0;
   std::optional<TimeRange> extent_;
+  std::optional<TimeRange> extent_of_events_;
   Result<void> failure_;  // of the first commit that failed
 };
 

@@ -10,6 +10,7 @@
 #include "analysis/steady_window.h"
 #include "analysis/time_profile.h"
 #include "base/text.h"
+#include "model/log_message.h"
 
 namespace hotlap {
 namespace {
@@ -52,6 +53,11 @@ constexpr std::array kHealthFields{
     FactField{"why", "text", "what the driver said"},
     FactField{"xids", "{event}", "error reports of the driver"},
     FactField{"xid", "1", "number of the last one"},
+    FactField{"xid_numbers", "text", "their numbers in the order of their first: 79, 45"},
+    FactField{"xid_at_s", "s", "when the first one came, on the recording's clock"},
+    FactField{"xid_boot_s", "s", "the same since the machine was started, where nothing else is known of when"},
+    FactField{"xid_process", "text", "program on whose behalf the first one came, where the kernel said it"},
+    FactField{"xid_pid", "1", "its number"},
     FactField{"ecc_uncorrected", "{error}", "memory errors that could not be corrected, during the recording"},
     FactField{"rows_pending", "1", "1: a row of memory waits to be replaced at the next reset"},
     FactField{"rows_failed", "1", "1: a row of memory could not be replaced"},
@@ -121,6 +127,8 @@ struct Health {
   double back = 0;
   double xids = 0;
   std::optional<double> xid;
+  std::vector<std::int64_t> xid_numbers;  // different ones
+  Event first_xid;
   std::int64_t first_lost_ns = -1;
   std::int64_t lost_since_ns = -1;
   std::int64_t lost_ns = 0;
@@ -140,19 +148,18 @@ class GpuLimitsAnalyzer final : public NodeAnalyzer<GpuLimitsAnalyzer> {
   void on_event(const Event& event) override {
     if (event.kind != EventKind::kGpuLost && event.kind != EventKind::kGpuBack && event.kind != EventKind::kGpuXid)
       return;
-    const std::size_t colon = event.text.find(':');
+    const std::size_t colon = event.text.find(": ");
     const std::string device = event.text.substr(0, colon);
     if (health_.size() >= kGpusMax && !health_.contains(device)) return;
     Health& health = health_[device];
+    // The kernel's log may reach back for weeks.
+    if (event.kind == EventKind::kGpuXid) return take_xid(event, health);
     last_ns_ = std::max(last_ns_, event.t_ns);
-    if (event.kind == EventKind::kGpuXid) {
-      health.xids += 1;
-      health.xid = static_cast<double>(event.value);
-    } else if (event.kind == EventKind::kGpuLost) {
+    if (event.kind == EventKind::kGpuLost) {
       health.lost += 1;
       if (health.first_lost_ns < 0) health.first_lost_ns = event.t_ns;
       health.lost_since_ns = event.t_ns;
-      if (colon != std::string::npos) health.why = std::string(trim(std::string_view(event.text).substr(colon + 1)));
+      if (colon != std::string::npos) health.why = std::string(trim(std::string_view(event.text).substr(colon + 2)));
     } else {
       health.back += 1;
       if (health.lost_since_ns >= 0) health.lost_ns += event.t_ns - health.lost_since_ns;
@@ -173,17 +180,18 @@ class GpuLimitsAnalyzer final : public NodeAnalyzer<GpuLimitsAnalyzer> {
       if (!fact.number("power_default_w")) fact.set("power_board_w", board_power(name));
       if (fact.fields.size() > 1) out.add(std::move(fact));
     }
+    const std::map<std::string, Health> all = health_by_label();
     for (const auto& [name, gpu] : gpus_) {
-      const auto known = health_.find(name);
+      const auto known = all.find(name);
       Fact fact{.kind = "gpu.health"};
       fact.where.node = node;
       fact.where.device = name;
       fact.set("lost", 0).set("xids", 0);
-      if (known != health_.end()) fill(known->second, fact);
+      if (known != all.end()) fill(known->second, fact);
       fill_errors(gpu, fact);
       out.add(std::move(fact));
     }
-    for (const auto& [name, health] : health_) {
+    for (const auto& [name, health] : all) {
       if (gpus_.contains(name)) continue;
       Fact fact{.kind = "gpu.health"};
       fact.where.node = node;
@@ -194,6 +202,40 @@ class GpuLimitsAnalyzer final : public NodeAnalyzer<GpuLimitsAnalyzer> {
   }
 
  private:
+  static void take_xid(const Event& event, Health& health) {
+    constexpr std::size_t kNumbersMax = 16;
+    if (health.xids == 0) health.first_xid = event;
+    health.xids += 1;
+    health.xid = static_cast<double>(event.value);
+    const bool is_known = std::ranges::find(health.xid_numbers, event.value) != health.xid_numbers.end();
+    if (!is_known && health.xid_numbers.size() < kNumbersMax) health.xid_numbers.push_back(event.value);
+  }
+
+  // The kernel names a GPU by its place on the bus; where another file tells which one that is, they are one.
+  std::map<std::string, Health> health_by_label() const {
+    constexpr std::string_view kPlace = "PCI ";
+    std::map<std::string, Health> out;
+    for (const auto& [name, health] : health_) {
+      const std::string label = name.starts_with(kPlace) ? label_at(name.substr(kPlace.size())) : name;
+      out.try_emplace(label.empty() ? name : label, health);
+    }
+    return out;
+  }
+  // "0000:3b:00" of "00000000:3B:00.0"; empty: nobody says it.
+  std::string label_at(std::string place) const {
+    if (attributes_ == nullptr) return {};
+    constexpr std::string_view kKey = ".pci";
+    for (const auto& [key, text] : *attributes_) {
+      if (!key.starts_with("gpu") || !key.ends_with(kKey) || text.size() < place.size()) continue;
+      std::string known = text.substr(0, text.rfind('.'));
+      const auto low = [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c; };
+      std::ranges::transform(known, known.begin(), low);
+      std::ranges::transform(place, place.begin(), low);
+      if (known.ends_with(place)) return key.substr(0, key.size() - kKey.size());
+    }
+    return {};
+  }
+
   // Samples or points of minutes.
   template <class Point>
   void take(const StoredSeries& series, std::span<const Point> points) {
@@ -315,7 +357,21 @@ class GpuLimitsAnalyzer final : public NodeAnalyzer<GpuLimitsAnalyzer> {
           .set("lost_for_s", static_cast<double>(health.lost_ns + open_ns) / static_cast<double>(kNsPerS));
       if (!health.why.empty()) fact.set_text("why", health.why);
     }
-    if (health.xids > 0) fact.set("xids", health.xids).set("xid", health.xid);
+    if (health.xids > 0) fill_xids(health, fact);
+  }
+
+  static void fill_xids(const Health& health, Fact& fact) {
+    fact.set("xids", health.xids).set("xid", health.xid);
+    std::string numbers;
+    for (const std::int64_t number : health.xid_numbers)
+      numbers += (numbers.empty() ? "" : ", ") + std::to_string(number);
+    fact.set_text("xid_numbers", numbers);
+    const std::string& text = health.first_xid.text;
+    const auto boot_s = parse_f64(message_word(text, "boot_s"));
+    fact.set("xid_boot_s", boot_s).set("xid_pid", parse_f64(message_word(text, "pid")));
+    if (!boot_s) fact.set("xid_at_s", static_cast<double>(health.first_xid.t_ns) / static_cast<double>(kNsPerS));
+    if (const std::string_view process = message_word(text, "process"); !process.empty())
+      fact.set_text("xid_process", std::string(process));
   }
 
   void fill_errors(const Gpu& gpu, Fact& fact) const {

@@ -53,6 +53,7 @@ constexpr std::array kTransportFields{
 constexpr std::array kFailureFields{
     FactField{"kind", "text", "worker_killed, shared_memory, gpu or other"},
     FactField{"text", "text", "the message; absent: a traceback without one"},
+    FactField{"at_s", "s", "end of the last step before it, on the recording's clock"},
 };
 constexpr std::array kRestartFields{
     FactField{"count", "1", "times that the job was started again from a checkpoint"},
@@ -264,7 +265,7 @@ class LogEventsAnalyzer final : public Analyzer {
   static Fact failure(std::int64_t rank, const Event& event) {
     Fact fact{.kind = "log.failure"};
     if (rank >= 0) fact.where.rank = static_cast<std::int32_t>(rank);
-    fact.set_text("kind", std::string(message_word(event.text, "kind")));
+    fact.set_text("kind", std::string(message_word(event.text, "kind"))).set("at_s", seconds(event.t_ns));
     constexpr std::string_view kText = " text=";
     const std::size_t at = event.text.find(kText);
     if (at != std::string::npos && at + kText.size() < event.text.size())
