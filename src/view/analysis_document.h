@@ -107,7 +107,7 @@ struct AnalysisDocument {
   std::optional<double> cpu_hours;  // usable cores × time
   std::optional<double> gpu_hours;  // GPUs that the job used × time; absent: not known, or there is none
   std::int64_t oom_kills = 0;  // of a run that is over: processes killed for want of memory, in the job's control group
-  std::optional<Price> price;  // of one machine; money is that of all nodes (view/job_price.h)
+  std::optional<Price> price;  // of one machine; money is that of all nodes (cost/machine_price.h)
   // answer
   VerdictKind verdict = VerdictKind::kCannotTell;
   std::string verdict_text;               // the five lines

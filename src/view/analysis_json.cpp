@@ -4,9 +4,9 @@
 
 #include "base/format.h"
 #include "base/json_writer.h"
+#include "cost/machine_price.h"
 #include "cost/price.h"
 #include "view/analysis_document.h"
-#include "view/job_price.h"
 
 namespace hotlap {
 namespace {

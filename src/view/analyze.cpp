@@ -12,13 +12,14 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/text.h"
+#include "cost/machine_price.h"
 #include "cost/price.h"
+#include "rules/end_of_job.h"
 #include "rules/registry.h"
 #include "rules/step_findings.h"
 #include "rules/words.h"
 #include "store/joined_reader.h"
 #include "view/job_hours.h"
-#include "view/job_price.h"
 #include "view/previous_run.h"
 #include "view/recording_gaps.h"
 #include "view/run_document.h"
@@ -150,36 +151,16 @@ std::optional<double> left_to_win(const Breakdown& b) {
   return sum ? std::optional(std::min(*sum, 100.0)) : std::nullopt;
 }
 
-// What needs no step to be sure of: a leak, a GPU that is too hot. That a GPU is little used says not why, unless it
-// does next to nothing: then it is not a part of the job that is slow.
+// What is likely without a step heads the answer, marked as such: a leak, a GPU that is too hot or little used.
 bool tells_without_steps(const AnalysisDocument& d) {
-  constexpr double kAllButIdlePct = 80;
   if (d.findings.empty()) return false;
   const Finding& first = d.findings.front();
-  if (first.is_note() || first.severity == Severity::kInfo || first.certainty < Certainty::kLikely) return false;
-  return first.claims != kClaimsGpuIdle || first.lost_pct.value_or(0) >= kAllButIdlePct;
+  return !first.is_note() && first.severity != Severity::kInfo && first.certainty >= Certainty::kLikely;
 }
 
-// What a log says of how the job ended, or was started again. Never a healthy run.
-std::vector<std::string> failure_words(const FactTable& facts) {
-  std::vector<std::string> out;
-  for (const Fact* failure : facts.all("log.failure")) {
-    const std::string kind = failure->text("kind").value_or("");
-    std::string words = "the log ends in an error";
-    if (kind == "worker_killed") words = "a loader worker was killed, as the kernel does for want of memory";
-    if (kind == "shared_memory") words = "a loader worker died for want of shared memory (--shm-size, /dev/shm)";
-    if (kind == "gpu") words = "the GPU or its program failed";
-    if (const auto text = failure->text("text")) words += format(": \"{}\"", *text);
-    out.push_back(std::move(words));
-    break;  // the other ranks fail with it
-  }
-  for (const Fact* restart : facts.all("log.restart")) {
-    out.push_back(format("the job failed and was started again: {} steps done anew, {} lost",
-                         shown_count(static_cast<std::uint64_t>(restart->number("steps").value_or(0))),
-                         format("{} min", figure(restart->number("lost_s").value_or(0) / 60))));
-    break;
-  }
-  return out;
+// What was told and not reckoned from steps: few of them say it as surely as many.
+bool says_how_it_ended(const Finding& finding) {
+  return finding.claims == kClaimsEnd && finding.certainty == Certainty::kCertain;
 }
 
 void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocument& d) {
@@ -195,14 +176,12 @@ void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocumen
     d.cannot_tell.insert(d.cannot_tell.begin(), d.is_trace ? "the trace has no training steps, marked or inferred"
                                                            : "no training step was seen: machine series only");
     if (const std::string idle = idle_words(facts); d.is_trace && !idle.empty()) d.cannot_tell.push_back(idle);
-    std::ranges::copy(failure_words(facts), std::back_inserter(d.cannot_tell));
     d.seen = seen_words(facts, d);
     return;
   }
   if (d.steps.count < (d.is_trace ? kTraceStepsToJudge : kStepsToJudge)) {
-    d.verdict = VerdictKind::kTooShort;
+    d.verdict = has_finding && says_how_it_ended(d.findings.front()) ? VerdictKind::kFinding : VerdictKind::kTooShort;
     d.seen = seen_words(facts, d);
-    std::ranges::copy(failure_words(facts), std::back_inserter(d.seen));
     return;
   }
   if (has_finding) {
@@ -211,8 +190,6 @@ void decide(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocumen
   }
   if (!outcome.errors.empty()) d.cannot_tell.push_back("a rule could not run: " + outcome.errors.front().message);
   if (const std::string idle = idle_words(facts); !idle.empty()) d.cannot_tell.push_back(idle);
-  if (const auto failures = failure_words(facts); !failures.empty())
-    d.cannot_tell.insert(d.cannot_tell.begin(), failures.begin(), failures.end());
   if (!d.cannot_tell.empty()) {
     d.verdict = VerdictKind::kCannotTell;
     d.seen = seen_words(facts, d);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "cost/machine_price.h"
 #include "cost/price.h"
-#include "view/job_price.h"
 
 namespace hotlap {
 namespace {

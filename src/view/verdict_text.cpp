@@ -1,16 +1,16 @@
 #include "view/verdict_text.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <ranges>
 
 #include "base/format.h"
 #include "base/text.h"
+#include "cost/machine_price.h"
 #include "cost/price.h"
 #include "model/losses.h"
 #include "rules/words.h"
-#include "view/job_price.h"
+#include "view/fact_words.h"
 
 namespace hotlap {
 namespace {
@@ -169,29 +169,6 @@ std::string finding_text(const AnalysisDocument& d, const Finding& finding) {
   return text;
 }
 
-// A fact that a rule lacks, in words that say where it would come from.
-std::string_view about_fact(std::string_view fact) {
-  struct Source {
-    std::string_view prefix;
-    std::string_view words;
-  };
-  constexpr std::array kSources{
-      Source{"gpu.", "GPU figures"},
-      Source{"device.", "a look inside the step (--profile steps=10:3)"},
-      Source{"kernels.", "a look inside the step (--profile steps=10:3)"},
-      Source{"copies.", "a look inside the step (--profile steps=10:3)"},
-      Source{"launch.", "a look inside the step (--profile steps=10:3)"},
-      Source{"sync.", "a look inside the step (--profile steps=10:3)"},
-      Source{"ranks.", "several ranks"},
-      Source{"log.", "the job's log"},
-      Source{"negotiations.", "a Horovod timeline"},
-      Source{"scaling.", "a scaling table"},
-  };
-  const auto* const found =
-      std::ranges::find_if(kSources, [&](const Source& one) { return fact.starts_with(one.prefix); });
-  return found == kSources.end() ? fact : found->words;
-}
-
 std::string healthy_text(const AnalysisDocument& d) {
   std::string text = "Healthy: nothing found worth changing";
   if (d.steps.breakdown.data_wait) {
@@ -213,7 +190,7 @@ std::string healthy_text(const AnalysisDocument& d) {
   std::vector<std::pair<std::string, std::vector<std::string>>> by_fact;
   for (const RuleNotRun& rule : d.rules_not_run) {
     const std::string fact = rule.missing.empty() ? std::string() : rule.missing.front();
-    const std::string about(about_fact(fact));
+    const std::string about = fact_words(fact);
     auto found = std::ranges::find(by_fact, about, &std::pair<std::string, std::vector<std::string>>::first);
     if (found == by_fact.end()) found = by_fact.insert(by_fact.end(), {about, {}});
     found->second.push_back(rule.rule);

@@ -16,6 +16,7 @@
 #include "cli/shown.h"
 #include "store/run_folder.h"
 #include "view/analyze.h"
+#include "view/fact_words.h"
 #include "view/verdict_text.h"
 
 namespace hotlap {
@@ -195,15 +196,29 @@ void print_inside(const AnalysisDocument& d, std::ostream& out) {
   print_rows(d, "sync.caller", "Host waited for the device: time, calls, in", "total_ms", "", out);
 }
 
+// "  without GPU figures:", at its commas as several lines where it is long.
+std::string one_need(std::string_view need) {
+  constexpr std::size_t kColumns = 90;
+  std::string text = "  without";
+  std::size_t columns = text.size();
+  for (const std::string_view part : split(need, ',')) {
+    const std::string_view words = trim(part);
+    if (columns > std::string_view("  without").size()) text += ',', ++columns;
+    if (columns + words.size() > kColumns) text += "\n   ", columns = 3;
+    text += " " + std::string(words);
+    columns += words.size() + 1;
+  }
+  return text + ":";
+}
+
 // By what is missing: of a capture of a GPU alone most rules lack the same few facts.
 void print_not_run(const std::vector<RuleNotRun>& rules, std::ostream& out) {
   constexpr std::size_t kColumns = 100;
   std::vector<std::pair<std::string, std::string>> by_need;
   for (const RuleNotRun& rule : rules) {
-    std::string need;
-    for (const std::string& fact : rule.missing) need += (need.empty() ? "" : ", ") + fact;
+    const std::string need = fact_words(rule.missing);
     auto found = std::ranges::find(by_need, need, &std::pair<std::string, std::string>::first);
-    if (found == by_need.end()) found = by_need.insert(by_need.end(), {need, format("  without {}:", need)});
+    if (found == by_need.end()) found = by_need.insert(by_need.end(), {need, one_need(need)});
     std::string& text = found->second;
     const std::size_t line_start = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
     text += text.size() - line_start + rule.rule.size() < kColumns ? " " : "\n    ";

@@ -3,11 +3,12 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "cost/machine_price.h"
 #include "cost/price.h"
 #include "report/exporter.h"
 #include "report/markdown.h"
 #include "rules/words.h"
-#include "view/job_price.h"
+#include "view/fact_words.h"
 #include "view/run_settings.h"
 #include "view/verdict_text.h"
 
@@ -148,9 +149,7 @@ Result<void> write(const ReportView& view, std::ostream& out) {
     out << format("\n## Not looked at\n\n{} of {} rules ran. Not:\n\n| rule | needs |\n|---|---|\n", d.rules_run,
                   d.rules_run + static_cast<std::int64_t>(d.rules_not_run.size()));
     for (const RuleNotRun& rule : d.rules_not_run) {
-      std::string needs;
-      for (const std::string& fact : rule.missing) needs += (needs.empty() ? "" : ", ") + markdown_code(fact);
-      out << format("| {} | {} |\n", markdown_text(rule.rule), needs);
+      out << format("| {} | {} |\n", markdown_text(rule.rule), markdown_text(fact_words(rule.missing)));
     }
   }
   write_losses(d, out);

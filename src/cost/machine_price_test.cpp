@@ -1,4 +1,4 @@
-#include "view/job_price.h"
+#include "cost/machine_price.h"
 
 #include <gtest/gtest.h>
 

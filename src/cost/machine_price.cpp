@@ -1,4 +1,4 @@
-#include "view/job_price.h"
+#include "cost/machine_price.h"
 
 #include "base/format.h"
 #include "base/text.h"
