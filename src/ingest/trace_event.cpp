@@ -460,7 +460,10 @@ const char* find_event_end(const char* at, const char* end, bool is_last) {
       const char* const member = skip_space(after + 1, end);
       if (member == end) return is_last ? stop : nullptr;
       // A list among the arguments has such an end, too: then a member of the event follows.
-      if (*member == '"' && is_event_member(member, end) == Scan::kWrong) return stop;
+      if (*member != '"') continue;
+      const Scan follows = is_event_member(member, end);
+      if (follows == Scan::kWrong) return stop;
+      if (follows == Scan::kCutOff && !is_last) return nullptr;
     }
   }
   return is_last ? end : nullptr;

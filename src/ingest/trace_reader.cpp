@@ -15,6 +15,24 @@ constexpr std::size_t kNestKept = 4096;
 constexpr std::string_view kEventsKey = "traceEvents";
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
+// What begins at `at` is looked for in so many bytes and no further: where a piece ends must not decide what is read.
+const char* limit_of(const char* at, const char* end, std::size_t bytes_max) {
+  return at + std::min(static_cast<std::size_t>(end - at), bytes_max);
+}
+bool is_full(const char* at, const char* limit, std::size_t bytes_max) {
+  return static_cast<std::size_t>(limit - at) == bytes_max;
+}
+
+// `at` stands behind a member's opening quote and is left at its value.
+Scan scan_key(const char*& at, const char* end, json::Text& out) {
+  if (json::scan_text(at, end, out) != Scan::kOk) return Scan::kCutOff;
+  at = skip_space(at, end);
+  if (at == end) return Scan::kCutOff;
+  if (*at != ':') return Scan::kWrong;
+  at = skip_space(at + 1, end);
+  return at == end ? Scan::kCutOff : Scan::kOk;
+}
+
 }  // namespace
 
 void TraceReader::push(ByteView chunk_untrusted) {
@@ -63,7 +81,7 @@ const char* TraceReader::consume(const char* at, const char* end, bool is_last) 
   while (at != end && !is_waiting_) {
     switch (place_) {
       case Place::kDocument: at = in_document(at, end, is_last); break;
-      case Place::kMembers: at = in_members(at, end, is_last); break;
+      case Place::kMembers: at = in_members(at, end); break;
       case Place::kEvents: at = in_events(at, end, is_last); break;
       case Place::kHugeMember: at = in_huge_member(at, end); break;
     }
@@ -74,11 +92,12 @@ const char* TraceReader::consume(const char* at, const char* end, bool is_last) 
 const char* TraceReader::unreadable(const char* at, const char* end) {
   if (!is_unreadable_) handler_.on_loss("ingest.input_unreadable", offset_of(at));
   is_unreadable_ = true;
-  // To the next character that may begin something here.
+  // To the next character that may begin or end something here: all that would be taken at the begin of a piece.
   const std::string_view rest(at + 1, static_cast<std::size_t>(end - at - 1));
-  const std::size_t next = rest.find_first_of(place_ == Place::kEvents    ? "{]"
-                                              : place_ == Place::kMembers ? "\"}"
-                                                                          : "{[");
+  const std::size_t next = rest.find_first_of(place_ == Place::kEvents     ? "{]"
+                                              : place_ == Place::kDocument ? "{["
+                                              : closers_.back() == ']'     ? "\"}]{"
+                                                                           : "\"}");
   return next == std::string_view::npos ? end : at + 1 + next;
 }
 
@@ -93,14 +112,15 @@ const char* TraceReader::in_document(const char* at, const char* end, bool is_la
     return at + 1;
   }
   if (*at == '{') {
-    const Scan begins = begins_event(at, end);
-    if (begins == Scan::kCutOff && !is_last) {
+    const char* const limit = limit_of(at, end, kMemberBytesMax);
+    const Scan begins = begins_event(at, limit);
+    if (begins == Scan::kCutOff && !is_last && !is_full(at, limit, kMemberBytesMax)) {
       is_waiting_ = true;
       return at;
     }
     if (begins == Scan::kOk) {
-      const char* const first = skip_space(at + 1, end);
-      if (first != end && *first != '}') return in_events(at, end, is_last);
+      const char* const first = skip_space(at + 1, limit);
+      if (first != limit && *first != '}') return in_events(at, end, is_last);
     }
     handler_.on_document();
     closers_ = "}";
@@ -118,7 +138,7 @@ const char* TraceReader::in_document(const char* at, const char* end, bool is_la
   return unreadable(at, end);
 }
 
-const char* TraceReader::in_members(const char* at, const char* end, bool is_last) {
+const char* TraceReader::in_members(const char* at, const char* end) {
   at = skip_space(at, end);
   if (at == end) return at;
   if (*at == ',') return at + 1;
@@ -132,47 +152,48 @@ const char* TraceReader::in_members(const char* at, const char* end, bool is_las
     return at + 1;
   }
   if (*at != '"') return unreadable(at, end);
-  const auto wait = [&] {
-    is_waiting_ = true;
-    return at;
-  };
+  const char* const limit = limit_of(at, end, kMemberBytesMax);
   const char* p = at + 1;
   json::Text key;
-  if (json::scan_text(p, end, key) != Scan::kOk) {
-    if (is_last || end - at <= static_cast<std::ptrdiff_t>(kMemberBytesMax)) return wait();
-    return unreadable(at, end);
+  switch (scan_key(p, limit, key)) {
+    case Scan::kOk: break;
+    case Scan::kWrong: return unreadable(at, end);
+    case Scan::kCutOff:
+      if (is_full(at, limit, kMemberBytesMax)) return unreadable(at, end);
+      is_waiting_ = true;
+      return at;
   }
-  p = skip_space(p, end);
-  if (p == end) return wait();
-  if (*p != ':') return unreadable(at, end);
-  p = skip_space(p + 1, end);
-  if (p == end) return wait();
   is_unreadable_ = false;
   if (key.raw == kEventsKey && *p == '[') {
     place_ = Place::kEvents;
     return p + 1;
   }
   const char* const value = p;
-  switch (json::skip_value(p, end)) {
-    case Scan::kOk: {
-      const std::string_view text(value, static_cast<std::size_t>(p - value));
-      if (options_.is_strict && !JsonDocument::parse(text).ok())
-        handler_.on_loss("ingest.input_unreadable", offset_of(value));
-      if ((*value == '{' || *value == '[') && text.find(kEventsKey) != std::string_view::npos) {
-        look_inside(value);
-        return value + 1;
-      }
-      if (text.size() <= kMemberBytesMax) handler_.on_member(key.raw, text);
-      return p;
-    }
-    case Scan::kWrong: return unreadable(p, end);
+  const char* const value_limit = limit_of(value, end, kMemberBytesMax);
+  switch (json::skip_value(p, value_limit)) {
+    case Scan::kOk: return member(key.raw, value, p);
+    case Scan::kWrong: return unreadable(value, end);
     case Scan::kCutOff: break;
   }
-  const bool is_nest = *value == '{' || *value == '[';
-  if (is_last || end - value <= static_cast<std::ptrdiff_t>(kMemberBytesMax) || (!is_nest && *value != '"'))
-    return wait();
+  if (!is_full(value, value_limit, kMemberBytesMax)) {
+    is_waiting_ = true;
+    return at;
+  }
+  if (*value != '{' && *value != '[' && *value != '"') return unreadable(value, end);
   look_inside(value);
   return value + 1;
+}
+
+const char* TraceReader::member(std::string_view key, const char* value, const char* stop) {
+  const std::string_view text(value, static_cast<std::size_t>(stop - value));
+  if (options_.is_strict && !JsonDocument::parse(text).ok())
+    handler_.on_loss("ingest.input_unreadable", offset_of(value));
+  if ((*value == '{' || *value == '[') && text.find(kEventsKey) != std::string_view::npos) {
+    look_inside(value);
+    return value + 1;
+  }
+  handler_.on_member(key, text);
+  return stop;
 }
 
 // Of a value that is too large to be kept, or may hold the events.
@@ -249,7 +270,8 @@ const char* TraceReader::in_events(const char* at, const char* end, bool is_last
     if (*at != '{') return unreadable(at, end);
     TraceEvent event;
     const char* const begin = at;
-    const char* const stop = options_.uses_shapes ? shapes_.read(at, end, event) : nullptr;
+    const char* const limit = limit_of(at, end, kEventBytesMax);
+    const char* const stop = options_.uses_shapes ? shapes_.read(at, limit, event) : nullptr;
     if (stop != nullptr) {
       at = stop;
       is_unreadable_ = false;
@@ -259,9 +281,9 @@ const char* TraceReader::in_events(const char* at, const char* end, bool is_last
       continue;
     }
     event = TraceEvent{};
-    const Scan scanned = scan_event(at, end, event, options_.kept);
+    const Scan scanned = scan_event(at, limit, event, options_.kept);
     if (scanned != Scan::kOk) {
-      if (scanned == Scan::kCutOff && !is_last && end - begin <= static_cast<std::ptrdiff_t>(kEventBytesMax)) {
+      if (scanned == Scan::kCutOff && !is_last && !is_full(begin, limit, kEventBytesMax)) {
         is_waiting_ = true;
         return begin;
       }
@@ -271,7 +293,7 @@ const char* TraceReader::in_events(const char* at, const char* end, bool is_last
         place_ = Place::kMembers;
         return begin + 1;
       }
-      return damaged_event(begin, end, is_last);
+      return damaged_event(begin, limit, is_last && limit == end);
     }
     is_unreadable_ = false;
     const std::string_view text(begin, static_cast<std::size_t>(at - begin));
@@ -299,17 +321,20 @@ bool TraceReader::check(const TraceEvent& event, std::string_view text, std::int
   return is_sound;
 }
 
-const char* TraceReader::damaged_event(const char* at, const char* end, bool is_last) {
-  const char* stop = find_event_end(at, end, is_last);
-  if (stop == nullptr && end - at <= static_cast<std::ptrdiff_t>(kEventBytesMax)) {
-    is_waiting_ = true;
-    return at;
-  }
+// `limit`: where the search for its end is given up.
+const char* TraceReader::damaged_event(const char* at, const char* limit, bool is_last) {
+  const char* stop = find_event_end(at, limit, is_last);
   const bool is_endless = stop == nullptr;
-  if (is_endless) stop = end;
+  if (is_endless) {
+    if (!is_full(at, limit, kEventBytesMax)) {
+      is_waiting_ = true;
+      return at;
+    }
+    stop = limit;
+  }
   // What the input breaks off in is no damaged event.
-  if (is_last && stop == end) {
-    const std::string_view rest(at, static_cast<std::size_t>(end - at));
+  if (is_last && stop == limit) {
+    const std::string_view rest(at, static_cast<std::size_t>(limit - at));
     const std::size_t last = rest.find_last_not_of(" \t\r\n,");
     if (last == std::string_view::npos || rest[last] != '}') {
       is_waiting_ = true;

@@ -1,8 +1,8 @@
 #pragma once
 // Reads documents of Chrome trace events in pieces of any size: an object with "traceEvents" anywhere in it, also in
 // objects inside it, a bare list, a list of documents, one event a line, several of them in one file, closed or cut
-// off. Events are handed on as they come. Memory: one piece and at most kEventBytesMax of what is left of the last one.
-// One bad event costs one event. Confined to one thread.
+// off. Events are handed on as they come; what is told does not depend on where pieces end. Memory: one piece and at
+// most kEventBytesMax of what is left of the last one. One bad event costs one event. Confined to one thread.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -16,7 +16,7 @@ namespace hotlap {
 
 class TraceReader {
  public:
-  static constexpr std::size_t kEventBytesMax = std::size_t{8} << 20;
+  static constexpr std::size_t kEventBytesMax = std::size_t{8} << 20;   // larger ones are dropped
   static constexpr std::size_t kMemberBytesMax = std::size_t{1} << 20;  // larger members are skipped unseen
 
   class Handler {
@@ -49,12 +49,13 @@ class TraceReader {
 
   const char* consume(const char* at, const char* end, bool is_last);
   const char* in_document(const char* at, const char* end, bool is_last);
-  const char* in_members(const char* at, const char* end, bool is_last);
+  const char* in_members(const char* at, const char* end);
+  const char* member(std::string_view key, const char* value, const char* stop);
   const char* in_events(const char* at, const char* end, bool is_last);
   void look_inside(const char* value);
   const char* in_huge_member(const char* at, const char* end);
   bool check(const TraceEvent& event, std::string_view text, std::int64_t offset);
-  const char* damaged_event(const char* at, const char* end, bool is_last);
+  const char* damaged_event(const char* at, const char* limit, bool is_last);
   const char* unreadable(const char* at, const char* end);
   std::int64_t offset_of(const char* at) const { return window_offset_ + (at - window_); }
 
