@@ -81,9 +81,9 @@ void TraceReplay::add(const Span& span) {
     case SpanKind::kTransfer: break;
     default: return;
   }
-  close_syncs(span.start_ns);
-  first_ns_ = std::min(first_ns_, span.start_ns);
-  last_ns_ = std::max(last_ns_, span.start_ns + span.duration_ns);
+  course_.close_syncs(span.start_ns);
+  course_.first_ns = std::min(course_.first_ns, span.start_ns);
+  course_.last_ns = std::max(course_.last_ns, span.start_ns + span.duration_ns);
   switch (span.kind) {
     case SpanKind::kRuntime: on_call(span); break;
     case SpanKind::kDataWait: on_wait(span); break;
@@ -94,15 +94,15 @@ void TraceReplay::add(const Span& span) {
 }
 
 TraceReplay::Host& TraceReplay::busy_host(const Span& span) {
-  Host& host = hosts_[span.process];
+  Host& host = course_.hosts[span.process];
   host.busy.add(span.start_ns, span.start_ns + span.duration_ns);
   host.last_ns = std::max(host.last_ns, span.start_ns + span.duration_ns);
   return host;
 }
 
 // What the host did since it was looked at last: with its operators free it would be earlier by those, and so on.
-void TraceReplay::advance_host(Host& host, std::int64_t to_ns) {
-  if (host.at_ns == INT64_MIN) host.at_ns = first_ns_;
+void TraceReplay::Course::advance_host(Host& host, std::int64_t to_ns) const {
+  if (host.at_ns == INT64_MIN) host.at_ns = first_ns;
   if (to_ns <= host.at_ns) return;
   const std::int64_t data_ns = host.data.within(host.at_ns, to_ns);
   const std::int64_t sync_ns = host.syncs.within(host.at_ns, to_ns);
@@ -132,39 +132,39 @@ void TraceReplay::on_call(const Span& span) {
   if (name.may_set_up && span.duration_ns >= kSetupNs) host.setups.add(span.start_ns, end_ns);
   if (kind == NameKind::kPlain) return;
   if (kind == NameKind::kLaunch) {
-    advance_host(host, end_ns);
+    course_.advance_host(host, end_ns);
     calls_.put(span.value_a, {end_ns, host.saved_ns, host.path});
     return;
   }
-  advance_host(host, span.start_ns);
+  course_.advance_host(host, span.start_ns);
   calls_.put(span.value_a, {span.start_ns, host.saved_ns, host.path});
   host.syncs.add(span.start_ns, end_ns);
   host.open_syncs.push_back(span);
-  next_sync_end_ns_ = std::min(next_sync_end_ns_, end_ns);
+  course_.next_sync_end_ns = std::min(course_.next_sync_end_ns, end_ns);
 }
 
 // A wait ends where everything it may have waited for has been seen.
-void TraceReplay::close_syncs(std::int64_t now_ns) {
-  if (now_ns < next_sync_end_ns_) return;
-  next_sync_end_ns_ = INT64_MAX;
-  for (auto& [process, host] : hosts_) {
+void TraceReplay::Course::close_syncs(std::int64_t now_ns) {
+  if (now_ns < next_sync_end_ns) return;
+  next_sync_end_ns = INT64_MAX;
+  for (auto& [process, host] : hosts) {
     std::erase_if(host.open_syncs, [&](const Span& sync) {
       const std::int64_t end_ns = sync.start_ns + sync.duration_ns;
       if (end_ns <= now_ns) {
         end_sync(host, sync);
         return true;
       }
-      next_sync_end_ns_ = std::min(next_sync_end_ns_, end_ns);
+      next_sync_end_ns = std::min(next_sync_end_ns, end_ns);
       return false;
     });
   }
 }
 
-void TraceReplay::end_sync(Host& host, const Span& sync) {
+void TraceReplay::Course::end_sync(Host& host, const Span& sync) {
   const std::int64_t end_ns = sync.start_ns + sync.duration_ns;
   // The last work that had ended by then, on any stream: what it waited for, if it waited.
   const Stream* waited_for = nullptr;
-  for (const auto& [key, stream] : streams_) {
+  for (const auto& [key, stream] : streams) {
     if (stream.end_ns > end_ns || stream.end_ns == INT64_MIN) continue;
     if (waited_for == nullptr || stream.end_ns > waited_for->end_ns) waited_for = &stream;
   }
@@ -196,11 +196,12 @@ void TraceReplay::end_sync(Host& host, const Span& sync) {
 void TraceReplay::on_wait(const Span& span) {
   Host& host = busy_host(span);
   const std::int64_t end_ns = span.start_ns + span.duration_ns;
-  advance_host(host, span.start_ns);
+  course_.advance_host(host, span.start_ns);
   host.data.add(span.start_ns, end_ns);
-  const bool is_long = span.duration_ns >= kLoaderIsSlowNs &&
-                       static_cast<double>(span.duration_ns) >=
-                           kLoaderIsSlowShare * static_cast<double>(end_ns - std::max(host.data_end_ns, first_ns_));
+  const bool is_long =
+      span.duration_ns >= kLoaderIsSlowNs &&
+      static_cast<double>(span.duration_ns) >=
+          kLoaderIsSlowShare * static_cast<double>(end_ns - std::max(host.data_end_ns, course_.first_ns));
   const bool is_loader_slow = is_long && look_up(span.name, SpanKind::kDataWait).kind != NameKind::kInProcessLoader;
   host.data_end_ns = end_ns;
   for (std::size_t i = 0; i < kFreedCount; ++i) {
@@ -226,7 +227,7 @@ TraceReplay::Begin TraceReplay::begin_of(const Span& work, const Stream& stream)
   if (begin.wait_ns <= kOnItsWayNs) return begin;
   // Beyond its launch and its stream it waited for work of another stream that ended just then, else for what is
   // unseen.
-  for (const auto& [key, candidate] : streams_) {
+  for (const auto& [key, candidate] : course_.streams) {
     if (&candidate == &stream || candidate.end_ns > work.start_ns || candidate.end_ns < free_ns) continue;
     if (begin.other == nullptr || candidate.end_ns > begin.other->end_ns) begin.other = &candidate;
   }
@@ -235,7 +236,7 @@ TraceReplay::Begin TraceReplay::begin_of(const Span& work, const Stream& stream)
 
 CriticalPath TraceReplay::path_to(const Span& work, const Stream& stream, const Begin& begin) const {
   CriticalPath path{};
-  std::int64_t from_ns = first_ns_;
+  std::int64_t from_ns = course_.first_ns;
   if (begin.other != nullptr) {
     path = begin.other->path;
     from_ns = begin.other->end_ns;
@@ -272,10 +273,10 @@ std::int64_t TraceReplay::replayed_start(const Span& work, const Stream& stream,
 
 void TraceReplay::on_device(const Span& span) {
   const auto key = std::pair(span.process, span.thread);
-  auto found = streams_.find(key);
-  if (found == streams_.end()) {
-    if (streams_.size() >= kStreamsMax) return;
-    found = streams_.emplace(key, Stream{}).first;
+  auto found = course_.streams.find(key);
+  if (found == course_.streams.end()) {
+    if (course_.streams.size() >= kStreamsMax) return;
+    found = course_.streams.emplace(key, Stream{}).first;
   }
   has_device_ = true;
   Stream& stream = found->second;
@@ -307,26 +308,26 @@ void TraceReplay::on_device(const Span& span) {
 TraceReplay::Result TraceReplay::result() const {
   Result out;
   out.has_device = has_device_;
-  if (last_ns_ <= first_ns_) return out;
-  TraceReplay closed = *this;
+  if (course_.last_ns <= course_.first_ns) return out;
+  Course closed = course_;
   closed.close_syncs(INT64_MAX - 1);
-  for (auto& [process, host] : closed.hosts_) closed.advance_host(host, host.last_ns);
-  out.wall_ns = last_ns_ - first_ns_;
-  std::int64_t latest_ns = first_ns_;
+  for (auto& [process, host] : closed.hosts) closed.advance_host(host, host.last_ns);
+  out.wall_ns = closed.last_ns - closed.first_ns;
+  std::int64_t latest_ns = closed.first_ns;
   const auto take_path = [&](std::int64_t end_ns, const CriticalPath& path) {
     if (end_ns <= latest_ns) return;
     latest_ns = end_ns;
     out.path = path;
   };
-  for (const auto& [process, host] : closed.hosts_) take_path(host.at_ns, host.path);
-  for (const auto& [key, stream] : closed.streams_) take_path(stream.end_ns, stream.path);
+  for (const auto& [process, host] : closed.hosts) take_path(host.at_ns, host.path);
+  for (const auto& [key, stream] : closed.streams) take_path(stream.end_ns, stream.path);
   for (std::size_t i = 0; i < kFreedCount; ++i) {
-    std::int64_t end_ns = first_ns_;
-    for (const auto& [process, host] : closed.hosts_) {
+    std::int64_t end_ns = closed.first_ns;
+    for (const auto& [process, host] : closed.hosts) {
       if (host.at_ns != INT64_MIN) end_ns = std::max(end_ns, host.at_ns - host.saved_ns[i]);
     }
-    for (const auto& [key, stream] : closed.streams_) end_ns = std::max(end_ns, stream.ends_ns[i]);
-    out.replayed_ns[i] = end_ns - first_ns_;
+    for (const auto& [key, stream] : closed.streams) end_ns = std::max(end_ns, stream.ends_ns[i]);
+    out.replayed_ns[i] = end_ns - closed.first_ns;
   }
   return out;
 }

@@ -104,6 +104,19 @@ class TraceReplay {
     bool is_late_launch = false;  // its stream was free before it was launched
   };
 
+  // How far hosts and devices have come.
+  struct Course {
+    std::map<std::uint32_t, Host> hosts;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, Stream> streams;
+    std::int64_t first_ns = INT64_MAX;
+    std::int64_t last_ns = INT64_MIN;  // recorded end of hosts and devices
+    std::int64_t next_sync_end_ns = INT64_MAX;
+
+    void close_syncs(std::int64_t now_ns);
+    void end_sync(Host& host, const Span& sync);
+    void advance_host(Host& host, std::int64_t to_ns) const;
+  };
+
   const Name& look_up(std::uint32_t name, SpanKind span);
   Begin begin_of(const Span& work, const Stream& stream) const;
   CriticalPath path_to(const Span& work, const Stream& stream, const Begin& begin) const;
@@ -111,20 +124,13 @@ class TraceReplay {
   void on_call(const Span& span);
   void on_wait(const Span& span);
   void on_device(const Span& span);
-  void close_syncs(std::int64_t now_ns);
-  void end_sync(Host& host, const Span& sync);
-  void advance_host(Host& host, std::int64_t to_ns);
   static std::int64_t replayed_start(const Span& work, const Stream& stream, const Begin& begin, std::size_t freed);
 
   std::function<std::string(std::uint32_t)> name_of_;
   std::vector<Name> names_;
   Name beyond_;  // of names beyond the bound
-  std::map<std::uint32_t, Host> hosts_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Stream> streams_;
+  Course course_;
   RecentById<Call> calls_;
-  std::int64_t first_ns_ = INT64_MAX;
-  std::int64_t last_ns_ = INT64_MIN;  // recorded end of hosts and devices
-  std::int64_t next_sync_end_ns_ = INT64_MAX;
   bool has_device_ = false;
 };
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,19 +53,24 @@ class NamedRows {
   std::map<std::string, Row> merged_;
 };
 
-// The last kEntries of something by its id; older ones are forgotten.
+// The last kEntries of something by its id; older ones are forgotten. Takes memory where there are ids.
 template <class Content>
 class RecentById {
  public:
   static constexpr std::size_t kEntries = std::size_t{1} << 17;
   void put(std::int64_t id, const Content& content) {
     if (id < 0) return;
-    if (entries_.empty()) entries_.resize(kEntries);
-    entries_[place_of(id)] = {id, content};
+    const std::size_t place = place_of(id);
+    std::unique_ptr<Block>& block = blocks_[place / kBlockEntries];
+    if (!block) block = std::make_unique<Block>();
+    (*block)[place % kBlockEntries] = {id, content};
   }
   const Content* find(std::int64_t id) const {
-    if (id < 0 || entries_.empty()) return nullptr;
-    const Entry& entry = entries_[place_of(id)];
+    if (id < 0) return nullptr;
+    const std::size_t place = place_of(id);
+    const std::unique_ptr<Block>& block = blocks_[place / kBlockEntries];
+    if (!block) return nullptr;
+    const Entry& entry = (*block)[place % kBlockEntries];
     return entry.id == id ? &entry.content : nullptr;
   }
 
@@ -73,8 +79,10 @@ class RecentById {
     std::int64_t id = -1;
     Content content{};
   };
+  static constexpr std::size_t kBlockEntries = 256;
+  using Block = std::array<Entry, kBlockEntries>;
   static std::size_t place_of(std::int64_t id) { return static_cast<std::size_t>(id) & (kEntries - 1); }
-  std::vector<Entry> entries_;
+  std::vector<std::unique_ptr<Block>> blocks_ = std::vector<std::unique_ptr<Block>>(kEntries / kBlockEntries);
 };
 
 // Times at which something went on, joined where they touch; the last kEntries of them.
