@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "base/json_reader.h"
 #include "base/text.h"
+#include "ingest/pipeline_names.h"
 
 namespace hotlap {
 namespace {
@@ -23,6 +24,8 @@ constexpr std::uint32_t kMadeThread = 0x8000'0000;  // threads whose number is n
 constexpr std::size_t kOpenBytesOfKey = 512;
 constexpr std::size_t kProcessNamesMax = 4096;
 constexpr std::size_t kProcessNameMax = 256;
+constexpr std::size_t kStageThreadsMax = 4096;
+constexpr std::size_t kThreadTextMax = 63;  // of a lane's key
 
 bool is_device_source(auto source) {
   using Source = decltype(source);
@@ -222,7 +225,7 @@ std::uint32_t TraceAssembler::lane_of(const TraceEvent& event, bool is_device) {
     process = text_of(event.device, device_text);
     thread = text_of(event.stream, stream_text);
   }
-  std::array<char, 64> key{};  // the sort of lane stands in front of the thread
+  std::array<char, 1 + kThreadTextMax> key{};  // the sort of lane stands in front of the thread
   key[0] = is_device ? 'd' : 'c';
   const std::size_t n = std::min(thread.size(), key.size() - 1);
   std::copy_n(thread.data(), n, key.data() + 1);
@@ -555,7 +558,15 @@ void TraceAssembler::on_counter(const TraceEvent& event, std::int64_t offset) {
   }
 }
 
+void TraceAssembler::keep_stage(const TraceEvent& event) {
+  const auto stage = pipeline_stage_in_name(event.argument_name.raw.substr(0, kProcessNameMax));
+  if (!stage || stages_.size() >= kStageThreadsMax) return;
+  stages_[{std::string(event.process.substr(0, kProcessNameMax)),
+           std::string(event.thread.substr(0, kThreadTextMax))}] = *stage;
+}
+
 void TraceAssembler::on_metadata(const TraceEvent& event) {
+  if (event.name.raw == "thread_name") return keep_stage(event);
   if (event.name.raw != "process_name" || event.argument_name.raw.empty()) return;
   // Kineto names devices like processes: the name is kept aside until it is known whether anything ran there.
   if (process_names_.size() >= kProcessNamesMax) return;
@@ -634,6 +645,18 @@ void TraceAssembler::set_roles() {
   }
 }
 
+// Of threads that something ran on; nothing is looked up in the table of lanes any more behind this.
+void TraceAssembler::set_stages() {
+  for (const auto& [where, stage] : stages_) {
+    const TextTable::Place place = lane_table_.place_of(where.first, "c" + where.second);
+    if (place.index == TextTable::kNone || place.is_new) continue;
+    const Lane& lane = lanes_[place.index];
+    if (lane.slot == 0) continue;
+    out_.attribute(format("process.{}.thread.{}.stage", processes_[lane.slot - 1].info.slot, lane.thread),
+                   format("{}", stage));
+  }
+}
+
 void TraceAssembler::set_clock() {
   if (first_ns_ >= kUnixFromNs && first_ns_ != INT64_MAX) {
     out_.clock({.offset_ns = 0, .uncertainty_ns = 0, .is_absolute = true});
@@ -662,6 +685,7 @@ void TraceAssembler::finish() {
   settle_times();
   if (arguments_skipped_ > 0) count("ingest.arguments_skipped", arguments_skipped_, first_skipped_offset_);
   set_roles();
+  set_stages();
   set_clock();
   for (const Count& one : counts_) out_.count_loss(one.counter, one.n, std::max<std::int64_t>(one.first_offset, 0));
   counts_.clear();

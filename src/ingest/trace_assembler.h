@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -120,7 +121,9 @@ class TraceAssembler final : public TraceReader::Handler {
   void check_launch(const TraceEvent& event, Source source, std::int64_t offset);
   void give_open(const Open& open, const Lane& lane, std::int64_t duration_ns);
   void count(std::string_view counter, std::uint64_t n, std::int64_t offset);
+  void keep_stage(const TraceEvent& event);
   void set_roles();
+  void set_stages();
   bool set_ranks_by_name();
   void set_clock();
 
@@ -141,6 +144,8 @@ class TraceAssembler final : public TraceReader::Handler {
   TextTable process_table_{4096, std::size_t{1} << 20};
   std::vector<Process> processes_;                    // by slot - 1
   std::map<std::string, std::string> process_names_;  // by "pid"
+  // Stages of a pipeline, by "pid" and "tid" of the thread that is called by its own.
+  std::map<std::pair<std::string, std::string>, std::int32_t> stages_;
   TextTable series_table_{20'000, std::size_t{2} << 20};
   std::vector<SeriesHandle> series_;
   std::unordered_map<std::string, std::vector<Async>> async_;

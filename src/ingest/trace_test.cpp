@@ -165,6 +165,20 @@ TEST(ChromeTrace, ProcessesThatAreCalledByTheirRankAreRanks) {
   EXPECT_EQ(roles("PP rank 0, TP rank 0", "PP rank 1, TP rank 0"), (Lines{"main", "PP rank 1, TP rank 0 (1)"}));
 }
 
+TEST(ChromeTrace, ThreadsThatAreCalledByTheirStageTellIt) {
+  // Behind and in front of the events; a thread without events, or of another name, has none.
+  const LineSink sink = read_all(
+      R"([{"ph":"M","name":"thread_name","pid":0,"tid":30,"args":{"name":"PP rank 3, TP rank 0, compute"}},
+          {"ph":"M","name":"thread_name","pid":0,"tid":99,"args":{"name":"PP rank 9"}},
+          {"ph":"M","name":"thread_name","pid":0,"tid":8,"args":{"name":"thread 8 of python"}},
+          {"ph":"X","name":"forward-compute","pid":0,"tid":30,"ts":1,"dur":1,"args":{"step":1}},
+          {"ph":"X","name":"forward-compute","pid":0,"tid":20,"ts":1,"dur":1,"args":{"step":1}},
+          {"ph":"X","name":"aten::add","pid":0,"tid":8,"ts":1,"dur":1},
+          {"ph":"M","name":"thread_name","pid":0,"tid":20,"args":{"name":"pipeline stage 2"}}])");
+  EXPECT_EQ(sink.attributes, (std::map<std::string, std::string>{{"process.1.thread.20.stage", "2"},
+                                                                 {"process.1.thread.30.stage", "3"}}));
+}
+
 TEST(ChromeTrace, TimesAreExactInEverySpelling) {
   const auto start = [](std::string_view ts) {
     const LineSink sink = read_all(format(R"([{{"ph":"X","name":"a","pid":1,"tid":1,"ts":{},"dur":"1.5"}}])", ts));
