@@ -210,7 +210,8 @@ constexpr std::array kInside{
     std::string_view{"copies.copy"},       std::string_view{"device.time"},        std::string_view{"launch.summary"},
     std::string_view{"sync.summary"},      std::string_view{"sync.caller"},        std::string_view{"replay.scenario"},
     std::string_view{"path.part"},         std::string_view{"memory.timeline"},    std::string_view{"operators.shape"},
-    std::string_view{"operators.stack"},   std::string_view{"operators.flops"},
+    std::string_view{"operators.stack"},   std::string_view{"operators.flops"},    std::string_view{"pipeline.summary"},
+    std::string_view{"pipeline.stage"},
 };
 
 constexpr std::size_t kInsideRowsMax = 50;  // of a kind, those that take most

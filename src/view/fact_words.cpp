@@ -39,6 +39,7 @@ constexpr std::array kSources{
     Source{"log.", "the job's log"},
     Source{"machine.", "the type of the machine"},
     Source{"negotiations.", "a Horovod timeline"},
+    Source{"pipeline.", "a timeline of a pipeline's stages"},
     Source{"neighbours.", "what other programs take"},
     Source{"page_cache.", "what each epoch reads"},
     Source{"pauses.", "pauses between steps"},
