@@ -55,7 +55,8 @@ std::string_view to_string(SpanKind kind) {
                                                                        "runtime",
                                                                        "function",
                                                                        "device_annotation",
-                                                                       "profile_pause"};
+                                                                       "profile_pause",
+                                                                       "device_window"};
   const auto index = static_cast<std::size_t>(kind);
   return index < kNames.size() ? kNames[index] : "?";
 }

@@ -22,8 +22,9 @@ struct ProcessInfo {
   std::uint32_t slot = 0;  // from 1; 0: unknown
   std::int32_t pid = 0;
   ProcessRole role = ProcessRole::kOther;
-  std::int32_t index = -1;     // rank or loader worker number; -1: none
-  std::uint32_t parent = 0;    // slot of the process that started it (a loader's rank); 0: unknown
+  std::int32_t index = -1;  // rank or loader worker number; -1: none
+  // Slot of the process that started it (a loader's rank), or, of a device, whose work was seen there; 0: unknown.
+  std::uint32_t parent = 0;
   std::string label;           // names its series, unique among the live: "loader 3"; empty: made from the role
   std::int64_t start_ns = -1;  // CLOCK_MONOTONIC; -1: unknown
   std::int64_t end_ns = -1;    // -1: alive, or end not seen

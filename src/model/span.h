@@ -38,8 +38,9 @@ enum class SpanKind : std::uint16_t {
   kDeviceAnnotation = 26,  // a user's range as the device saw it
   kProfilePause = 27,      // the job stood still while we switched the framework's profiler; value_a: 1 on, 0 off from
                            // its end; value_b: windows so far
+  kDeviceWindow = 28,      // work on a device was watched by --observe kernels; value_a: records of it that were lost
 };
-inline constexpr std::uint16_t kSpanKindCount = 28;
+inline constexpr std::uint16_t kSpanKindCount = 29;
 std::string_view to_string(SpanKind kind);
 
 struct Span {

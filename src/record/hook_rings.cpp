@@ -33,6 +33,8 @@ constexpr std::int64_t kLivePeriodNs = kNsPerS;  // of page 0
 constexpr std::int64_t kUnseenRestNs = 60 * kNsPerS;
 constexpr std::int64_t kHiddenRestNs = 3'600 * kNsPerS;
 constexpr std::int64_t kProfileAnswerNs = 120 * kNsPerS;
+constexpr std::string_view kDeviceKey = "device.";
+constexpr std::size_t kDevicesMax = 64;  // of a process
 
 std::uint64_t inode_of(const std::string& path) {
   struct stat found {};
@@ -79,7 +81,8 @@ struct HookRings::Ring {
   std::uint64_t start_ticks;
   HookPlace place;
   std::uint32_t slot = 0;
-  std::vector<std::uint32_t> names{0};  // by the process's own id
+  std::vector<std::uint32_t> names{0};               // by the process's own id
+  std::array<std::uint32_t, kDevicesMax> devices{};  // slots, by the process's own number; 0: not known
   RingCounters counted;
   std::uint64_t names_missing = 0;  // since the last tick
   bool has_refused_counts = false;
@@ -115,6 +118,7 @@ class HookRings::Visitor final : public RecordVisitor {
     Span& copy = out_.spans.emplace_back(span);
     copy.process = ring_.slot;
     copy.name = name(span.name);
+    if (ring_.is_native()) place_device_work(copy, flags);
     if (span.name != 0 && copy.name == 0) ++ring_.names_missing;
   }
 
@@ -125,6 +129,7 @@ class HookRings::Visitor final : public RecordVisitor {
   }
 
   void on_info(std::int64_t t_ns, std::string_view key_untrusted, std::string_view json_untrusted) override {
+    if (ring_.is_native() && key_untrusted.starts_with(kDeviceKey)) return note_device(key_untrusted, json_untrusted);
     const std::string key = strip_control(to_valid_utf8(key_untrusted.substr(0, kNameBytesMax)));
     const std::string json = to_valid_utf8(json_untrusted.substr(0, kInfoBytesMax));
     attribute(key, json);
@@ -180,6 +185,26 @@ class HookRings::Visitor final : public RecordVisitor {
 
   void attribute(std::string_view key, std::string_view text) {
     out_.attributes.emplace_back(format("process.{}.{}", rings_.tree_.label_of(ring_.slot), key), text);
+  }
+
+  // "device.0": "gpu3".
+  void note_device(std::string_view key, std::string_view json) {
+    const auto ordinal = parse_u64(key.substr(kDeviceKey.size()));
+    if (!ordinal || *ordinal >= ring_.devices.size() || json.size() < 2) return;
+    const std::string_view label = json.substr(1, json.size() - 2);
+    if (!label.starts_with("gpu") || !parse_u64(label.substr(3))) return;
+    ring_.devices[*ordinal] = rings_.tree_.device(label, ring_.slot, t_ns_, out_);
+  }
+
+  // Of what a device did, or was asked to do. Processes number their launches alike: the slot tells them apart.
+  void place_device_work(Span& span, std::uint8_t ordinal) {
+    const bool is_work = span.kind == SpanKind::kKernel || span.kind == SpanKind::kTransfer;
+    if (is_work || span.kind == SpanKind::kDeviceWindow) {
+      span.process = ordinal < ring_.devices.size() ? ring_.devices[ordinal] : 0;
+    }
+    if ((is_work || span.kind == SpanKind::kRuntime) && span.value_a >= 0) {
+      span.value_a = (std::int64_t{ring_.slot} << 32) | (span.value_a & 0xFFFF'FFFF);
+    }
   }
 
   // The text is the framework's own; what the event shows is its first line.

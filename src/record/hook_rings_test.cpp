@@ -308,6 +308,33 @@ TEST_F(HookRingsTest, ANativeObserversRingIsReadBesideTheHooksAndLeadsNothing) {
   EXPECT_EQ(lost(poll(), "observe.spans_left_out"), 0U) << "told once";
 }
 
+TEST_F(HookRingsTest, WorkOnADeviceIsOfTheDeviceAndItsLaunchOfTheProcess) {
+  RingWriter native = make_ring(own_ticks(), ".kernels");
+  native.name(1, "sgemm");
+  native.info(5, "device.1", "\"gpu3\"");
+  native.info(5, "device.2", "\"a name of the job's\"");
+  native.info(5, "device.999", "\"gpu4\"");
+  native.span({.start_ns = 10, .duration_ns = 90, .kind = SpanKind::kDeviceWindow, .value_a = 0}, 1);
+  native.span({.start_ns = 15, .duration_ns = 2, .kind = SpanKind::kRuntime, .name = 1, .value_a = 17});
+  native.span({.start_ns = 20, .duration_ns = 5, .kind = SpanKind::kKernel, .name = 1, .value_a = 17}, 1);
+  native.span({.start_ns = 30, .duration_ns = 5, .kind = SpanKind::kTransfer, .value_a = -1}, 2);
+  ASSERT_TRUE(native.flush());
+  const Batch batch = poll();
+  ASSERT_EQ(batch.spans.size(), 4U);
+  const ProcessInfo& device = batch.processes.back();
+  EXPECT_EQ(device.label, "gpu3");
+  EXPECT_EQ(batch.spans[0].process, device.slot);
+  EXPECT_EQ(batch.spans[2].process, device.slot);
+  const std::uint32_t process = batch.spans[1].process;
+  EXPECT_EQ(tree_->label_of(process), "main");
+  EXPECT_EQ(device.parent, process);
+  EXPECT_EQ(batch.spans[1].value_a, (std::int64_t{process} << 32) | 17);
+  EXPECT_EQ(batch.spans[2].value_a, batch.spans[1].value_a);
+  EXPECT_EQ(batch.spans[3].process, 0U) << "which device it is was not told";
+  EXPECT_EQ(batch.spans[3].value_a, -1);
+  for (const auto& [key, text] : batch.attributes) EXPECT_FALSE(key.find("device.") != std::string::npos) << key;
+}
+
 TEST_F(HookRingsTest, AnObserverAloneMakesNoHookAndTellsTheRank) {
   RingWriter native = make_ring(own_ticks(), ".nvtx");
   native.page().identity.role = static_cast<std::int32_t>(ProcessRole::kRank);

@@ -413,6 +413,17 @@ bool JobTree::is_alive(std::int32_t pid, std::uint64_t start_ticks) const {
   return stat && stat->start_ticks == start_ticks && !has_ended(*stat);
 }
 
+std::uint32_t JobTree::device(std::string_view label, std::uint32_t user, std::int64_t t_ns, Batch& out) {
+  HOTLAP_DCHECK(thread_.calls_on_owner());
+  if (const auto known = slot_of_label_.find(label); known != slot_of_label_.end()) return known->second;
+  const auto slot = static_cast<std::uint32_t>(label_of_slot_.size());
+  label_of_slot_.emplace_back(label);
+  labels_in_use_.emplace(label);
+  slot_of_label_.emplace(label, slot);
+  out.processes.push_back({.slot = slot, .parent = user, .label = std::string(label), .start_ns = t_ns});
+  return slot;
+}
+
 std::string_view JobTree::label_of(std::uint32_t slot) const {
   return slot < label_of_slot_.size() ? std::string_view(label_of_slot_[slot]) : std::string_view();
 }

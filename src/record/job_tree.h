@@ -55,6 +55,8 @@ class JobTree {
   // From the ring of a native observer: as announce(), but it says nothing of the hook, and what it says of the rank
   // counts only where nobody else has said.
   std::uint32_t attach(const HookPlace& place, std::int64_t t_ns, Batch& out);
+  // The slot of a device that work was seen on: it has one like a process. `user`: of the process whose work it is.
+  std::uint32_t device(std::string_view label, std::uint32_t user, std::int64_t t_ns, Batch& out);
   // The slot that a live process has now; 0: it is not known here.
   std::uint32_t slot_of(std::int32_t pid, std::uint64_t start_ticks) const;
   // The pid here of the process that calls itself `pid`: another one where it lives in a PID namespace of its own
