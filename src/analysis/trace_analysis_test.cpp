@@ -213,6 +213,45 @@ TEST(TraceFacts, QueueDepthIsWhatWasLaunchedBehindWorkThatBegins) {
   EXPECT_DOUBLE_EQ(field(facts, "launch.summary", "queue_empty_pct"), 12.5);  // the last one
 }
 
+// A job that is recorded live: devices are watched for some of the time, phases are the hook's.
+TEST(TraceFacts, OutsideOfWindowsNothingIsKnownOfADevice) {
+  FakeTrace trace;
+  const auto window = [&](std::int64_t start_us, std::int64_t us) {
+    trace.add(SpanKind::kDeviceWindow, "", start_us, us, 0).process = 2;
+  };
+  trace.add(SpanKind::kForward, "forward", 0, 240);
+  trace.add(SpanKind::kDataWait, "loader", 300, 1000);
+  window(100, 300);  // 100 to 400
+  trace.launch("cudaLaunchKernel", "gemm", 95, 5, 100, 50);
+  trace.launch("cudaLaunchKernel", "gemm", 195, 5, 200, 50);  // idle 150..200: forward
+  window(5'000, 100);                                         // idle 250..400: 50 other code, 100 data
+  trace.launch("cudaLaunchKernel", "gemm", 4'995, 5, 5'000, 100);
+  const FactTable facts = trace.facts("device_time");
+  const auto ms = [&](std::string_view name) { return field(facts, "device.time", name); };
+  EXPECT_DOUBLE_EQ(ms("wall_ms"), 0.4);
+  EXPECT_DOUBLE_EQ(ms("busy_ms"), 0.2);
+  EXPECT_DOUBLE_EQ(ms("idle_ms"), 0.2);
+  EXPECT_DOUBLE_EQ(ms("idle_dispatch_ms"), 0.05);
+  EXPECT_DOUBLE_EQ(ms("idle_data_ms"), 0.1);
+  EXPECT_DOUBLE_EQ(ms("idle_host_ms"), 0.05);
+  const FactTable windows = trace.facts("device_windows");
+  EXPECT_DOUBLE_EQ(field(windows, "device.windows", "windows"), 2);
+  EXPECT_DOUBLE_EQ(field(windows, "device.windows", "seen_ms"), 0.4);
+  EXPECT_TRUE(trace.facts("replay").facts().empty());
+}
+
+// Without a hook nobody tells what the host does beside launching.
+TEST(TraceFacts, WhyADeviceIdlesIsNotKnownWhereTheHostIsNot) {
+  FakeTrace trace;
+  trace.add(SpanKind::kDeviceWindow, "", 100, 300, 0).process = 2;
+  trace.launch("cudaLaunchKernel", "gemm", 95, 5, 100, 50);
+  trace.launch("cudaLaunchKernel", "gemm", 195, 5, 200, 200);
+  const FactTable facts = trace.facts("device_time");
+  EXPECT_DOUBLE_EQ(field(facts, "device.time", "idle_host_ms"), 0);
+  EXPECT_DOUBLE_EQ(field(facts, "device.time", "idle_dispatch_ms"), 0.005);
+  EXPECT_DOUBLE_EQ(field(facts, "device.time", "idle_unknown_ms"), 0.045);
+}
+
 TEST(TraceFacts, AKernelBeforeItsLaunchIsNoLatency) {
   FakeTrace trace;
   trace.add(SpanKind::kRuntime, "cudaLaunchKernel", 0, 2).value_a = 1;
@@ -242,6 +281,37 @@ TEST(TraceFacts, NoTraceNoFacts) {
   const FakeTrace trace;
   for (const std::string_view analyzer : {"operators", "kernels", "device_time", "host_sync"}) {
     EXPECT_TRUE(trace.facts(analyzer).facts().empty()) << analyzer;
+  }
+}
+
+TEST(RecentTimes, WhatIsToldLateCountsAsIfItHadComeInTime) {
+  RecentTimes times;
+  times.add(0, 10);
+  times.add(100, 110);
+  times.add(200, 210);
+  times.add(50, 60);   // between
+  times.add(55, 105);  // joins two
+  times.add(20, 205);  // and all of them
+  times.add(300, 310);
+  times.add(-5, -1);  // before all
+  EXPECT_EQ(times.within(-10, 400), 4 + 10 + 190 + 10);
+  EXPECT_EQ(times.within(0, 30), 20);
+  EXPECT_EQ(times.within(205, 305), 10);
+}
+
+// Two processes of a recording number their launches alike.
+TEST(RecentById, KeepsProcessesApart) {
+  RecentById<int> numbers;
+  const auto id = [](std::int64_t process, std::int64_t number) { return (process << 32) | number; };
+  for (std::int64_t process = 0; process < 8; ++process) {
+    for (std::int64_t number = 0; number < 100; ++number) {
+      numbers.put(id(process, number), static_cast<int>(process * 1000 + number));
+    }
+  }
+  for (std::int64_t process = 0; process < 8; ++process) {
+    const int* found = numbers.find(id(process, 42));
+    ASSERT_NE(found, nullptr) << process;
+    EXPECT_EQ(*found, process * 1000 + 42);
   }
 }
 

@@ -81,7 +81,11 @@ class RecentById {
   };
   static constexpr std::size_t kBlockEntries = 256;
   using Block = std::array<Entry, kBlockEntries>;
-  static std::size_t place_of(std::int64_t id) { return static_cast<std::size_t>(id) & (kEntries - 1); }
+  // Ids of a recording of several processes hold the process in their upper half.
+  static std::size_t place_of(std::int64_t id) {
+    const auto bits = static_cast<std::uint64_t>(id);
+    return (bits ^ (bits >> 32) * 0x9E37'79B9U) & (kEntries - 1);
+  }
   std::vector<std::unique_ptr<Block>> blocks_ = std::vector<std::unique_ptr<Block>>(kEntries / kBlockEntries);
 };
 
@@ -91,6 +95,7 @@ class RecentTimes {
   static constexpr std::size_t kEntries = 4096;
   void add(std::int64_t start_ns, std::int64_t end_ns) {
     if (end_ns <= start_ns) return;
+    if (count_ > 0 && start_ns < last().first) return add_late(start_ns, end_ns);
     if (count_ > 0 && start_ns <= last().second) {
       last().second = std::max(last().second, end_ns);
       return;
@@ -111,6 +116,22 @@ class RecentTimes {
 
  private:
   using Time = std::pair<std::int64_t, std::int64_t>;
+  // Told after what came later, by another source: what is later is put aside. What is older than all is forgotten.
+  void add_late(std::int64_t start_ns, std::int64_t end_ns) {
+    std::vector<Time> later;
+    while (count_ > 0 && later.size() < kEntries && last().second >= start_ns) {
+      const Time one = last();
+      --count_;
+      if (one.first > end_ns) {
+        later.push_back(one);
+      } else {
+        start_ns = std::min(start_ns, one.first);
+        end_ns = std::max(end_ns, one.second);
+      }
+    }
+    if (later.size() < kEntries) times_[count_++ % kEntries] = {start_ns, end_ns};
+    for (; !later.empty(); later.pop_back()) times_[count_++ % kEntries] = later.back();
+  }
   Time& last() { return times_[(count_ - 1) % kEntries]; }
   std::vector<Time> times_ = std::vector<Time>(kEntries);
   std::size_t count_ = 0;

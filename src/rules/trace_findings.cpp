@@ -33,6 +33,15 @@ std::optional<double> saved_pct(const FactTable& facts, const TraceCase& c, std:
   return c.is_replayed ? number_in(scenario(facts, freed), "saved_pct") : std::nullopt;
 }
 
+std::optional<double> steps_watched(const FactTable& facts, const Fact& device, const Fact* steps) {
+  const auto seen_ms = number_in(facts.find("device.windows"), "seen_ms");
+  if (!seen_ms) return device.number("steps");
+  const auto count = number_in(steps, "count");
+  if (!count) return std::nullopt;
+  const auto mean_ms = steps->number("mean_ms");
+  return mean_ms && *mean_ms > 0 ? std::optional(std::min(*count, *seen_ms / *mean_ms)) : std::nullopt;
+}
+
 std::optional<TraceCase> trace_case(const FactTable& facts) {
   TraceCase c;
   double most_idle_ms = -1;
@@ -51,6 +60,10 @@ std::optional<TraceCase> trace_case(const FactTable& facts) {
     c.step_ms = c.steps->number("mean_ms");
   } else if (c.wall_ms < kWallMsMin || number_in(facts.find("kernels.summary"), "calls").value_or(0) < kKernelsMin) {
     return std::nullopt;
+  }
+  c.steps_watched = steps_watched(facts, *c.device, c.steps);
+  if (c.steps_watched && facts.find("device.windows") != nullptr) {
+    *c.steps_watched *= static_cast<double>(facts.all("device.time").size());  // tables of kernels are of all devices
   }
   c.is_replayed = is_replayed(facts);
   const double idle_sync_ms = c.device->number("idle_sync_ms").value_or(0);
@@ -89,9 +102,8 @@ void set_gain(const TraceCase& c, double saved_pct_high, double saved_pct_low, B
 }
 
 std::string counted_per_step(const TraceCase& c, double count, std::string_view one, std::string_view many) {
-  const auto steps = c.device->number("steps");
-  if (!steps || *steps <= 0) return counted(count, one, many);
-  return counted(count / *steps, one, many) + " per step";
+  if (!c.steps_watched || *c.steps_watched <= 0) return counted(count, one, many);
+  return counted(count / *c.steps_watched, one, many) + " per step";
 }
 
 }  // namespace hotlap

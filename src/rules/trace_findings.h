@@ -18,6 +18,7 @@ struct TraceCase {
   const Fact* device = nullptr;  // device.time, of the one that idles longest
   const Fact* steps = nullptr;   // steps.summary; null: the trace has no steps, marked or inferred
   double wall_ms = 0;
+  std::optional<double> steps_watched;  // of the device; of a trace: all of them
   std::optional<double> step_ms;
   std::optional<double> sync_ms;  // lost to waits of the host; absent where the replay cannot be trusted
   double launch_ms = 0;           // lost because the host is not ahead
@@ -28,6 +29,10 @@ struct TraceCase {
 };
 // Nothing: no device, or too little of it to judge (few steps, few kernels, hardly any time).
 std::optional<TraceCase> trace_case(const FactTable& facts);
+
+// How many steps a device was watched for: those of its trace, of the profiler's windows, or of a job that was watched in
+// windows of its device as many as fit into them. Nothing: there are none, or how long they are is not known.
+std::optional<double> steps_watched(const FactTable& facts, const Fact& device, const Fact* steps);
 
 // How much shorter the whole would be if `freed` took no time, in percent; nothing where there is no replay to trust.
 std::optional<double> saved_pct(const FactTable& facts, const TraceCase& c, std::string_view freed);
@@ -43,7 +48,7 @@ Finding trace_finding(const TraceCase& c, TraceHead head);
 // "step 210 -> 98-112 ms": from what the replay saves, down to a part of it, since a replay knows no contention.
 void set_gain(const TraceCase& c, double saved_pct_high, double saved_pct_low, Basis basis, Advice& advice);
 
-// "12 kernels per step"; where there are no steps of the whole: "148 kernels".
+// "12 kernels per step" of a device that was watched; where there are no steps of the whole: "148 kernels".
 std::string counted_per_step(const TraceCase& c, double count, std::string_view one, std::string_view many);
 
 }  // namespace hotlap

@@ -222,7 +222,7 @@ void set_inside(const FactTable& facts, AnalysisDocument& d) {
     for (std::size_t i = 0; i < all.size() && i < kInsideRowsMax; ++i) d.inside.push_back(*all[i]);
   }
   // Of a job that was recorded otherwise, and looked into for some of its steps, they are no measure of the whole.
-  d.is_trace = !d.inside.empty() && facts.find("profile.summary") == nullptr;
+  d.is_trace = !d.inside.empty() && facts.find("profile.summary") == nullptr && facts.find("device.windows") == nullptr;
   if (facts.find("device.time") == nullptr) return;
   d.has_gpu = true;
   if (!d.is_trace) return;

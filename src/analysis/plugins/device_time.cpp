@@ -1,5 +1,5 @@
 // The time of each device of a trace: computing, communicating, copying, what of these is hidden behind computing, and
-// why it idles.
+// why it idles. Of a job that was recorded otherwise, in the windows in which its devices were watched.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kDevicesMax = 256;
 
 constexpr std::array kFields{
-    FactField{"wall_ms", "ms", "from the first work of the device to the end of the last"},
+    FactField{"wall_ms", "ms", "from the first work of the device to the end of the last, or all windows together"},
     FactField{"busy_ms", "ms", "anything ran"},
     FactField{"compute_ms", "ms", "kernels that are no communication"},
     FactField{"communication_ms", "ms", "kernels of collectives"},
@@ -58,7 +58,8 @@ constexpr std::array kLaunchFields{
 constexpr std::array kSchemas{FactSchema{"device.time", "one device of a trace", kFields},
                               FactSchema{"launch.summary", "how long launches take", kLaunchFields}};
 constexpr std::array kSpans{SpanKind::kKernel,   SpanKind::kTransfer, SpanKind::kRuntime,
-                            SpanKind::kOperator, SpanKind::kDataWait, SpanKind::kOptimizer};
+                            SpanKind::kOperator, SpanKind::kDataWait, SpanKind::kOptimizer,
+                            SpanKind::kForward,  SpanKind::kBackward, SpanKind::kDeviceWindow};
 
 bool names_pageable(std::string_view copy) { return traits_of_copy(copy).is_pageable == true; }
 
@@ -83,6 +84,7 @@ struct Call {
 struct Device {
   std::int64_t first_ns = INT64_MAX;
   std::int64_t at_ns = 0;
+  std::optional<std::int64_t> watched_to_ns;  // end of its last window
   std::array<std::int64_t, kSortCount> end_ns{};
   std::array<std::int64_t, std::size_t{1} << kSortCount> by_sorts_ns{};  // index: bit set of Sort
   std::array<std::int64_t, kCauseCount> idle_ns{};
@@ -123,14 +125,18 @@ class DeviceTimeAnalyzer final : public Analyzer {
         may_set_up_(run.name_of, &may_set_up),
         is_pageable_(run.name_of, &names_pageable),
         table_(run.steps),
-        is_window_(is_profile_window(*run.recording)) {
+        is_window_(run.recording != nullptr && is_profile_window(*run.recording)),
+        is_live_(run.recording != nullptr && !run.recording->attributes.contains("source.format")) {
     on_processes(run.processes);
   }
 
   void on_processes(std::span<const ProcessInfo> processes) override {
     for (const ProcessInfo& process : processes) {
       if (labels_.size() < kDevicesMax * 4) labels_[process.slot] = slot_label(process);
-      if (process.role == ProcessRole::kRank) rank_ = process.index;
+      if (labels_.size() < kDevicesMax * 4 && process.parent != 0) parents_[process.slot] = process.parent;
+      if (process.role != ProcessRole::kRank) continue;
+      rank_ = process.index;
+      ranks_[process.slot] = process.index;
     }
   }
 
@@ -146,7 +152,15 @@ class DeviceTimeAnalyzer final : public Analyzer {
           waits_.add(span.start_ns, end_ns);
           known_.add(span.start_ns, end_ns);
           break;
-        default: known_.add(span.start_ns, end_ns); break;
+        case SpanKind::kDeviceWindow: on_window(span); break;
+        case SpanKind::kForward:
+        case SpanKind::kBackward:
+          if (!is_live_) break;  // a trace has the operators in them
+          [[fallthrough]];
+        default:
+          knows_host_ = true;
+          known_.add(span.start_ns, end_ns);
+          break;
       }
     }
   }
@@ -205,14 +219,38 @@ class DeviceTimeAnalyzer final : public Analyzer {
     }
   }
 
-  void on_device(const Span& span) {
+  // Null: beyond the bound.
+  Device* device_of(const Span& span) {
     auto found = devices_.find(span.process);
     if (found == devices_.end()) {
-      if (devices_.size() >= kDevicesMax) return;
+      if (devices_.size() >= kDevicesMax) return nullptr;
       found = devices_.emplace(span.process, Device{}).first;
       found->second.first_ns = found->second.at_ns = span.start_ns;
     }
-    Device& device = found->second;
+    return &found->second;
+  }
+
+  // It comes before what was seen in it.
+  void on_window(const Span& span) {
+    Device* const device = device_of(span);
+    if (device == nullptr) return;
+    close_window(*device);
+    device->at_ns = std::max(device->at_ns, span.start_ns);
+    device->watched_to_ns = span.start_ns + span.duration_ns;
+  }
+
+  // Nothing more had been launched when it ended.
+  void close_window(Device& device) const {
+    if (!device.watched_to_ns) return;
+    const auto [idle_from_ns, idle_to_ns] = device.advance(*device.watched_to_ns);
+    const Call none{.ready_ns = idle_to_ns};
+    if (idle_to_ns > idle_from_ns) attribute(device, &none, idle_from_ns, idle_to_ns);
+  }
+
+  void on_device(const Span& span) {
+    Device* const found = device_of(span);
+    if (found == nullptr) return;
+    Device& device = *found;
     const Call* const call = calls_.find(span.value_a);
     if (call != nullptr) {
       if (span.start_ns >= call->start_ns) {
@@ -256,11 +294,13 @@ class DeviceTimeAnalyzer final : public Analyzer {
     const std::int64_t in_operators_ns = known_.within(from_ns, ready_ns) - taken_ns - synced_ns;
     // The host was not ahead, for it had waited until the device was done.
     take(synced_ns > 0 ? kSync : kDispatch, in_operators_ns);
-    take(kHost, left_ns);
+    take(knows_host_ || !device.watched_to_ns ? kHost : kUnknown, left_ns);
   }
 
   Device closed(Device device) const {
-    device.advance(*std::ranges::max_element(device.end_ns));
+    close_window(device);
+    if (!device.watched_to_ns) device.advance(*std::ranges::max_element(device.end_ns));
+    if (is_live_) return device;  // its windows hold a part of the steps only
     for (const StepTable::Entry& entry : table_->entries()) {
       device.steps = std::max<std::uint64_t>(device.steps, entry.steps->count());
     }
@@ -272,6 +312,10 @@ class DeviceTimeAnalyzer final : public Analyzer {
     const auto label = labels_.find(slot);
     where.device = label == labels_.end() ? "device" : label->second;
     where.rank = rank_;
+    if (const auto user = parents_.find(slot); user != parents_.end()) {
+      const auto rank = ranks_.find(user->second);
+      if (rank != ranks_.end()) where.rank = rank->second;
+    }
     return where;
   }
 
@@ -315,6 +359,8 @@ class DeviceTimeAnalyzer final : public Analyzer {
   std::vector<std::pair<Where, Device>> merged_;
   std::map<std::uint32_t, std::string> labels_;
   std::optional<std::int32_t> rank_;
+  std::map<std::uint32_t, std::uint32_t> parents_;  // by slot
+  std::map<std::uint32_t, std::int32_t> ranks_;     // by slot
   NameTest is_communication_;
   NameTest is_sync_;
   NameTest is_launch_;
@@ -322,6 +368,8 @@ class DeviceTimeAnalyzer final : public Analyzer {
   NameTest is_pageable_;
   const StepTable* table_;
   bool is_window_;
+  bool is_live_;
+  bool knows_host_ = false;  // what it does beside launching: operators, or phases of the hook's
   RecentById<Call> calls_;
   RecentTimes waits_;
   RecentTimes syncs_;

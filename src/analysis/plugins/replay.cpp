@@ -28,8 +28,8 @@ constexpr std::array kPathFields{
 constexpr std::array kSchemas{
     FactSchema{"replay.scenario", "the trace again, with one thing taken away", kScenarioFields},
     FactSchema{"path.part", "what lies on the critical path of a trace, by what it is", kPathFields}};
-constexpr std::array kSpans{SpanKind::kKernel,   SpanKind::kTransfer, SpanKind::kRuntime,
-                            SpanKind::kOperator, SpanKind::kDataWait, SpanKind::kOptimizer};
+constexpr std::array kSpans{SpanKind::kKernel,   SpanKind::kTransfer,  SpanKind::kRuntime,     SpanKind::kOperator,
+                            SpanKind::kDataWait, SpanKind::kOptimizer, SpanKind::kDeviceWindow};
 
 double ms(std::int64_t ns) { return static_cast<double>(ns) / static_cast<double>(kNsPerMs); }
 
@@ -38,17 +38,22 @@ class ReplayAnalyzer final : public Analyzer {
   explicit ReplayAnalyzer(const RunDescription& run) : replay_(run.name_of) {}
 
   void on_spans(std::span<const Span> spans) override {
-    for (const Span& span : spans) replay_.add(span);
+    for (const Span& span : spans) {
+      has_windows_ |= span.kind == SpanKind::kDeviceWindow;
+      if (!has_windows_) replay_.add(span);
+    }
   }
 
   void merge(const Analyzer& other) override {
     const auto& that = static_cast<const ReplayAnalyzer&>(other);
+    has_windows_ |= that.has_windows_;
     results_.push_back(that.replay_.result());
     results_.insert(results_.end(), that.results_.begin(), that.results_.end());
   }
 
   // Ranks that were traced apart go on side by side: the one that takes longest speaks.
   void snapshot(FactTable& out) const override {
+    if (has_windows_) return;  // between them nothing is known of the device
     TraceReplay::Result longest = replay_.result();
     for (const TraceReplay::Result& result : results_) {
       if (result.has_device && (!longest.has_device || result.wall_ns > longest.wall_ns)) longest = result;
@@ -78,6 +83,7 @@ class ReplayAnalyzer final : public Analyzer {
 
  private:
   TraceReplay replay_;
+  bool has_windows_ = false;
   std::vector<TraceReplay::Result> results_;
 };
 

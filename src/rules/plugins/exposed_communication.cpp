@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "rules/fact_number.h"
 #include "rules/gpu_findings.h"
+#include "rules/trace_findings.h"
 #include "rules/words.h"
 
 namespace hotlap {
@@ -73,7 +74,7 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
   const double all_ms = worst->number("communication_ms").value_or(exposed);
   const Fact* steps = facts.find("steps.summary");
   const Collectives collectives = collectives_of(facts);
-  const auto count = worst->number("steps");
+  const auto count = steps_watched(facts, *worst, steps);
   const double per_step = count && *count > 0 ? collectives.calls / devices / *count : 0;
   const double each_ms = collectives.calls > 0 ? collectives.total_ms / collectives.calls : 0;
   const bool is_latency = per_step >= params.number("calls_per_step") && each_ms < kShortMs;
