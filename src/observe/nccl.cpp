@@ -68,6 +68,7 @@ void finish(Operation& operation, std::uint64_t lap) {
                           .thread = operation.thread,
                           .kind = SpanKind::kUser,
                           .is_total = false,
+                          .flags = 0,
                           .weight = 1};
   if (swap_word(operation.lap, lap, lap + 1)) sender.span(span);
 }

@@ -114,6 +114,7 @@ void send(const OpenRange& range, std::int64_t end_ns) {
                .thread = range.thread,
                .kind = SpanKind::kUser,
                .is_total = false,
+               .flags = 0,
                .weight = 1});
 }
 

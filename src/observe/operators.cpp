@@ -128,6 +128,7 @@ void send(const OpenCall& call, SpanKind kind) {
                .thread = call.thread,
                .kind = kind,
                .is_total = is_operator,
+               .flags = 0,
                .weight = is_operator ? kOneIn : 1});
 }
 

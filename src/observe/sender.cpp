@@ -267,7 +267,7 @@ bool Sender::send_spans(Buffer& buffer, std::uint64_t head) {
       if (!has_room) break;
     }
     ++spans_seen_;
-    if (span.name != 0) {
+    if (span.name != 0 && (span.kind == SpanKind::kUser || span.kind == SpanKind::kOperator)) {
       const std::uint64_t weight = std::max<std::uint32_t>(1, span.weight);
       NameTable::Name& name = names_.at(span.name);
       name.calls += weight;
@@ -279,7 +279,7 @@ bool Sender::send_spans(Buffer& buffer, std::uint64_t head) {
       ring_.live().spans_left_out += 1;
       continue;
     }
-    const SpanRecord record{observed_head<SpanRecord>(RecordType::kSpan),
+    const SpanRecord record{observed_head<SpanRecord>(RecordType::kSpan, 0, span.flags),
                             static_cast<std::uint16_t>(span.kind),
                             0,
                             span.start_ns,
@@ -342,6 +342,18 @@ void Sender::count_losses() {
   for (std::uint32_t i = 0; i < buffers; ++i) dropped += load_word(buffers_[i].dropped, std::memory_order_relaxed);
   ring_.live().records_dropped = dropped;
   ring_.live().names_refused = names_.refused();
+}
+
+bool Sender::has_room(std::size_t spans) {
+  if (!swap_word<std::uint32_t>(lock_, 0, 1)) return false;
+  const bool has_room = !ring_.is_open() || ring_.free_bytes() / 2 >= spans * sizeof(SpanRecord);
+  store_word<std::uint32_t>(lock_, 0);
+  return has_room;
+}
+
+void Sender::abandon() {
+  store_word(state_, kEnded);
+  ring_.forget();
 }
 
 void Sender::finish() {

@@ -5,8 +5,8 @@
 // dropped and counted. Nothing is allocated, no thread is started, and nothing of the process is changed.
 //
 // Bounded: kObserverThreadsMax threads at a time, kThreadSpans spans each, names as in NameTable. Of spans about
-// kSpansPerS are kept; where there are more, short ones are left out of the ring and counted, and every name's calls
-// and time are told once a second all the same.
+// kSpansPerS are kept; where there are more, short ones are left out of the ring and counted. Calls and time of every
+// name of ranges and operators are told once a second all the same.
 //
 // Lies in zeroed static memory; there is no constructor and no destructor.
 #include <cstddef>
@@ -32,6 +32,7 @@ struct ObservedSpan {
   std::uint32_t thread;
   SpanKind kind;
   bool is_total;         // counts for calls and time of its name alone
+  std::uint8_t flags;    // as its record's, by kind
   std::uint32_t weight;  // it stands for so many of its name: one in so many was looked at; 0 is 1
 };
 
@@ -46,14 +47,21 @@ class Sender {
   void info(std::string_view key, std::string_view text);
   void span(const ObservedSpan& span);
   // Something that an observer had no room for.
-  void count_drop() { add_word<std::uint64_t>(dropped_without_buffer_, 1); }
+  void count_drop(std::uint64_t records = 1) { add_word<std::uint64_t>(dropped_without_buffer_, records); }
   // Linux thread id of the caller.
   std::uint32_t thread();
+
+  // Empties the caller's buffer, and the others', as far as the ring has room. For threads of an observer's own.
+  void send_now() { drain(observer_now_ns()); }
+  // Whether the ring takes so many spans now, without short ones being left out. A guess; true where there is none yet.
+  bool has_room(std::size_t spans);
 
   // The process ends, or is asked to let go: what there is is sent, and nothing more is taken.
   void finish();
   // In the child, before anything else of ours runs there.
   void after_fork();
+  // In the child of an observer that sees nothing there: all is over, and nothing of the parent's is touched.
+  void abandon();
 
  private:
   static constexpr std::uint32_t kOff = 0;

@@ -85,6 +85,7 @@ class SenderTest : public testing::Test {
             .thread = sender.thread(),
             .kind = SpanKind::kUser,
             .is_total = false,
+            .flags = 0,
             .weight = 1};
   }
 

@@ -12,11 +12,12 @@
 namespace hotlap {
 
 struct ObserverSpec {
-  std::string_view name;      // as --observe takes it
-  std::string_view library;   // file name
-  std::string_view variable;  // of the job's environment; its value is the library's path
-  std::string_view sees;      // in words
-  bool needs_hook = false;    // the hook is what loads it
+  std::string_view name;          // as --observe takes it
+  std::string_view library;       // file name
+  std::string_view variable;      // of the job's environment; its value is the library's path
+  std::string_view sees;          // in words
+  bool needs_hook = false;        // the hook is what loads it
+  bool excludes_profile = false;  // the framework's profiler needs what it uses
 };
 std::span<const ObserverSpec> all_observers();
 

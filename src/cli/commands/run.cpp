@@ -55,7 +55,8 @@ constexpr std::array kFlags{
     FlagSpec{.name = "--observe",
              .type = FlagType::kText,
              .placeholder = "WHAT",
-             .help = "have native observers loaded into the job: nvtx, nccl, operators (docs/reference/observers.md)"},
+             .help = "have native observers loaded into the job: nvtx, nccl, kernels, operators "
+                     "(docs/reference/observers.md)"},
     FlagSpec{.name = "--no-hook", .help = "record the machine only, nothing inside Python"},
     kQuietFlag};
 constexpr std::array kPositionals{
@@ -90,6 +91,10 @@ Result<int> run(const Args& args, Streams&) {
   if (const auto observers = args.text("--observe")) {
     HOTLAP_TRY_ASSIGN(options.observers, parse_observers(*observers));
     for (const ObserverSpec* observer : options.observers) {
+      if (observer->excludes_profile && args.text("--profile").value_or("off") != "off") {
+        return Error{ErrorCode::kInvalidInput,
+                     format("--observe {} does not go together with --profile: both need CUPTI", observer->name)};
+      }
       Result<std::filesystem::path> library = find_observer(*observer);
       if (!library.ok()) return std::move(library).error().with_context(format("--observe {}", observer->name));
     }

@@ -36,7 +36,9 @@ Result<std::unique_ptr<RowSource>> open(QueriedRun& run, const RowFilter& filter
 
 extern constinit const TableSpec table_copy{
     .name = "copy",
-    .help = "copies and fills of memory as a device ran them, of imported traces and profiled windows",
+    .help =
+        "copies and fills of memory as a device ran them, of imported traces, profiled windows and --observe "
+        "kernels",
     .columns = kColumns,
     .open = open};
 

@@ -37,7 +37,7 @@ Result<std::unique_ptr<RowSource>> open(QueriedRun& run, const RowFilter& filter
 
 extern constinit const TableSpec table_kernel{
     .name = "kernel",
-    .help = "kernels as a device ran them, of imported traces and profiled windows",
+    .help = "kernels as a device ran them, of imported traces, profiled windows and --observe kernels",
     .columns = kColumns,
     .open = open};
 
