@@ -6,7 +6,6 @@
 #include "base/format.h"
 #include "base/json_reader.h"
 #include "base/text.h"
-#include "ingest/pipeline_names.h"
 
 namespace hotlap {
 namespace {
@@ -32,8 +31,6 @@ bool is_device_source(auto source) {
   return source == Source::kKernel || source == Source::kCopy || source == Source::kDeviceAnnotation;
 }
 
-std::int64_t step_number(std::string_view text) { return parse_i64(text).value_or(-1); }
-
 SpanKind kind_of_meaning(NameMeaning meaning) {
   switch (meaning) {
     case NameMeaning::kStep: return SpanKind::kStep;
@@ -50,38 +47,6 @@ std::int64_t or_missing(std::int64_t argument) {
 }
 
 }  // namespace
-
-NamedMeaning meaning_of_name(std::string_view name) {
-  if (name.starts_with("ProfilerStep")) {
-    return {NameMeaning::kStep, name.size() > 13 ? step_number(name.substr(13)) : -1};
-  }
-  if (name.starts_with("enumerate(DataLoader)#")) return {NameMeaning::kDataWait};
-  if (name.starts_with("Optimizer.step#")) return {NameMeaning::kOptimizer};
-  if (name == "[memory]") return {NameMeaning::kMemory};
-  if (name.starts_with("[pl]")) {  // Lightning names its hooks
-    if (name.ends_with("train_dataloader_next")) return {NameMeaning::kDataWait};
-    if (name.ends_with(".training_step")) return {NameMeaning::kForward};
-    if (name.ends_with(".backward")) return {NameMeaning::kBackward};
-  }
-  return {};
-}
-
-std::optional<std::int32_t> rank_in_name(std::string_view name) {
-  std::string text(name);
-  std::ranges::transform(text, text.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  const std::size_t word = text.find("rank");
-  if (word == std::string::npos || text.find("rank", word + 1) != std::string::npos) return std::nullopt;
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
-  const auto begin = std::find_if(text.begin() + static_cast<std::ptrdiff_t>(word) + 4, text.end(), is_digit);
-  const auto end = std::find_if_not(begin, text.end(), is_digit);
-  const bool is_apart = std::any_of(text.begin() + static_cast<std::ptrdiff_t>(word) + 4, begin, is_letter) ||
-                        std::any_of(end, text.end(), [&](char c) { return is_letter(c) || is_digit(c); });
-  const auto number = parse_i64(std::string_view(begin, end));
-  if (is_apart || !number || *number > INT32_MAX) return std::nullopt;
-  return static_cast<std::int32_t>(*number);
-}
 
 TraceAssembler::Source TraceAssembler::source_of(std::string_view category) {
   switch (category.size()) {
@@ -157,31 +122,12 @@ const TraceAssembler::Name& TraceAssembler::name_of(const TraceEvent& event, std
   return name;
 }
 
-constexpr std::uint32_t kDetailRefused = UINT32_MAX;
-
 std::uint32_t TraceAssembler::detail_of(const TraceEvent& event, std::int64_t offset) {
   if (event.details.empty()) return 0;
-  std::uint32_t id = kDetailRefused;
-  const TextTable::Place raw = raw_details_.place_of(event.details.substr(0, kDetailBytesMax));
-  if (raw.index == TextTable::kNone) {
-    id = detail_of_text(event.details);
-  } else {
-    if (raw.is_new) raw_detail_ids_.push_back(detail_of_text(event.details));
-    id = raw_detail_ids_[raw.index];
-  }
-  if (id != kDetailRefused) return id;
+  const std::uint32_t id = details_.id_of(event.details);
+  if (id != TraceDetails::kRefused) return id;
   count("ingest.details_dropped", 1, offset);
   return 0;
-}
-
-std::uint32_t TraceAssembler::detail_of_text(std::string_view members) {
-  if (members.size() > kDetailBytesMax) return kDetailRefused;
-  const std::string text = out_.kept_arguments().as_object(members);
-  if (text.empty()) return kDetailRefused;
-  const TextTable::Place place = details_.place_of(text);
-  if (place.index == TextTable::kNone) return kDetailRefused;
-  if (place.is_new) detail_ids_.push_back(out_.name(text));
-  return detail_ids_[place.index];
 }
 
 std::uint32_t TraceAssembler::process_of(std::string_view text, bool is_device) {
@@ -495,67 +441,22 @@ void TraceAssembler::on_async(const TraceEvent& event, bool is_begin, std::int64
 void TraceAssembler::on_instant(const TraceEvent& event, std::int64_t offset) {
   if (!is_time(event, offset)) return;
   const Name& name = name_of(event, offset);
-  if (name.meaning.meaning == NameMeaning::kMemory) return on_memory(event, offset);
+  if (name.meaning.meaning == NameMeaning::kMemory) {
+    out_.at(offset);
+    return series_.add_memory(event);
+  }
   const std::uint32_t lane_index = lane_of(event, false);
   const Lane& lane = lane_index == TextTable::kNone ? refused_lane_ : lanes_[lane_index];
   give({.start_ns = event.start_ns, .duration_ns = 0, .thread = lane.thread}, Source::kAnnotation, name, lane.slot,
        offset);
 }
 
-// PyTorch's allocator: every allocation with the totals after it.
-void TraceAssembler::on_memory(const TraceEvent& event, std::int64_t offset) {
-  out_.at(offset);
-  std::string_view rest = event.arguments;
-  std::string_view key;
-  std::string_view value;
-  std::int64_t device = -1;
-  std::int64_t type = -1;
-  std::int64_t allocated = -1;
-  std::int64_t reserved = -1;
-  while (next_argument(rest, key, value)) {
-    const std::int64_t number = json::whole_number(value).value_or(-1);
-    if (key == "Device Id") device = number;
-    if (key == "Device Type") type = number;
-    if (key == "Total Allocated") allocated = number;
-    if (key == "Total Reserved") reserved = number;
-  }
-  const std::string instance = type == 0 ? "cpu" : format("gpu{}", std::max<std::int64_t>(device, 0));
-  const auto put = [&](std::string_view metric, std::string_view help, std::int64_t bytes) {
-    if (bytes < 0) return;
-    const TextTable::Place place = series_table_.place_of(metric, instance);
-    if (place.index == TextTable::kNone) return;
-    if (place.is_new) series_.push_back(out_.series({.name = metric, .unit = "By", .help = help}, instance));
-    out_.sample(series_[place.index], event.start_ns, Value::of(bytes));
-  };
-  put("torch.memory.allocated.bytes", "Memory that tensors hold.", allocated);
-  put("torch.memory.reserved.bytes", "Memory that PyTorch's allocator holds.", reserved);
-}
-
 void TraceAssembler::on_counter(const TraceEvent& event, std::int64_t offset) {
   if (!is_time(event, offset)) return;
   out_.at(offset);
-  text_ = "trace.counter.";
-  (void)json::append_clean({.raw = event.name.raw.substr(0, kNameTextMax)}, text_);
-  std::string_view rest = event.arguments;
-  std::string_view key;
-  std::string_view value;
-  if (rest.empty()) count("ingest.values_unreadable", 1, offset);
-  while (next_argument(rest, key, value)) {
-    std::string instance(event.process.substr(0, 64));
-    instance += ' ';
-    instance += key.substr(0, 256);
-    const TextTable::Place place = series_table_.place_of(text_, instance);
-    if (place.index == TextTable::kNone) {
-      count("record.series_refused", 1, offset);
-      continue;
-    }
-    if (place.is_new) series_.push_back(out_.series({.name = text_, .unit = "1"}, to_valid_utf8(instance)));
-    const auto number = parse_f64(value);
-    const Value sample =
-        number && *number - *number == 0 ? Value::of(*number) : Value::missing(MissingReason::kReadFailed);
-    if (sample.is_missing()) count("ingest.values_unreadable", 1, offset);
-    out_.sample(series_[place.index], event.start_ns, sample);
-  }
+  const TraceSeries::Lost lost = series_.add_counter(event);
+  if (lost.values_unreadable > 0) count("ingest.values_unreadable", lost.values_unreadable, offset);
+  if (lost.series_refused > 0) count("record.series_refused", lost.series_refused, offset);
 }
 
 void TraceAssembler::keep_stage(const TraceEvent& event) {

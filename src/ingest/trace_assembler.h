@@ -16,21 +16,13 @@
 #include "ingest/importer.h"
 #include "ingest/launch_order.h"
 #include "ingest/text_table.h"
+#include "ingest/trace_details.h"
 #include "ingest/trace_event.h"
+#include "ingest/trace_names.h"
 #include "ingest/trace_reader.h"
+#include "ingest/trace_series.h"
 
 namespace hotlap {
-
-// What a name says by itself.
-enum class NameMeaning : std::uint8_t { kNone, kStep, kDataWait, kForward, kBackward, kOptimizer, kMemory };
-struct NamedMeaning {
-  NameMeaning meaning = NameMeaning::kNone;
-  std::int64_t step = -1;  // "ProfilerStep#12": 12
-};
-NamedMeaning meaning_of_name(std::string_view name);
-
-// "DP rank [3]", "rank3": 3. Nothing where more than one rank or something else is told.
-std::optional<std::int32_t> rank_in_name(std::string_view name);
 
 class TraceAssembler final : public TraceReader::Handler {
  public:
@@ -39,11 +31,8 @@ class TraceAssembler final : public TraceReader::Handler {
   static constexpr std::size_t kAsyncMax = 65'536;
   static constexpr std::size_t kNamesMax = 500'000;
   static constexpr std::size_t kNameBytesMax = std::size_t{48} << 20;
-  static constexpr std::size_t kRawDetailsMax = 65'536;
-  static constexpr std::size_t kDetailsMax = 200'000;
-  static constexpr std::size_t kDetailBytesMax = std::size_t{32} << 10;
 
-  explicit TraceAssembler(ImportSink& out) : out_(out) {}
+  explicit TraceAssembler(ImportSink& out) : out_(out), details_(out), series_(out) {}
 
   void on_document() override;
   void on_event(const TraceEvent& event, std::int64_t offset) override;
@@ -103,7 +92,6 @@ class TraceAssembler final : public TraceReader::Handler {
   static Source source_of(const TraceEvent& event);
   const Name& name_of(const TraceEvent& event, std::int64_t offset);
   std::uint32_t detail_of(const TraceEvent& event, std::int64_t offset);
-  std::uint32_t detail_of_text(std::string_view members);
   std::uint32_t lane_of(const TraceEvent& event, bool is_device);
   std::uint32_t process_of(std::string_view text, bool is_device);
   bool is_time(const TraceEvent& event, std::int64_t offset);
@@ -116,7 +104,6 @@ class TraceAssembler final : public TraceReader::Handler {
   void on_instant(const TraceEvent& event, std::int64_t offset);
   void on_counter(const TraceEvent& event, std::int64_t offset);
   void on_metadata(const TraceEvent& event);
-  void on_memory(const TraceEvent& event, std::int64_t offset);
   void give(Span span, Source source, const Name& name, std::uint32_t process, std::int64_t offset);
   void check_launch(const TraceEvent& event, Source source, std::int64_t offset);
   void give_open(const Open& open, const Lane& lane, std::int64_t duration_ns);
@@ -133,11 +120,7 @@ class TraceAssembler final : public TraceReader::Handler {
   TextTable name_table_{kNamesMax, kNameBytesMax};
   std::vector<Name> names_;
   Name nameless_;
-  // Details as they stand in the text, and as they are kept: with others between them many of the first are one.
-  TextTable raw_details_{kRawDetailsMax, std::size_t{24} << 20};
-  std::vector<std::uint32_t> raw_detail_ids_;  // at the sink
-  TextTable details_{kDetailsMax, std::size_t{24} << 20};
-  std::vector<std::uint32_t> detail_ids_;
+  TraceDetails details_;
   TextTable lane_table_{kLanesMax, std::size_t{4} << 20};
   std::vector<Lane> lanes_;
   Lane refused_lane_;
@@ -146,8 +129,7 @@ class TraceAssembler final : public TraceReader::Handler {
   std::map<std::string, std::string> process_names_;  // by "pid"
   // Stages of a pipeline, by "pid" and "tid" of the thread that is called by its own.
   std::map<std::pair<std::string, std::string>, std::int32_t> stages_;
-  TextTable series_table_{20'000, std::size_t{2} << 20};
-  std::vector<SeriesHandle> series_;
+  TraceSeries series_;
   std::unordered_map<std::string, std::vector<Async>> async_;
   std::size_t async_open_ = 0;
   // The document's first spans, held back until it is clear about when it is: one time that is years away from all

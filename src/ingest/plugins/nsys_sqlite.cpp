@@ -13,7 +13,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "ingest/importer.h"
-#include "ingest/trace_assembler.h"
+#include "ingest/trace_names.h"
 
 namespace hotlap {
 namespace {

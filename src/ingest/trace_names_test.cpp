@@ -1,4 +1,4 @@
-#include "ingest/pipeline_names.h"
+#include "ingest/trace_names.h"
 
 #include <gtest/gtest.h>
 
