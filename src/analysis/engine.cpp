@@ -69,7 +69,8 @@ RecordingAnalysis::RecordingAnalysis(RecordingReader& reader, const RunInfo& run
                                   builder_.add(span);
                                   give_steps();
                                 },
-                            .set_inferred = [this](std::uint32_t process) { builder_.set_inferred(process); }});
+                            .set_inferred = [this](std::uint32_t process) { builder_.set_inferred(process); }},
+        TracePhases::host_of(info_));
   }
 }
 

@@ -118,7 +118,12 @@ KernelSort sort_of(std::string_view low) {
 
 std::optional<bool> on_matrix_units(std::string_view name, std::string_view low, KernelTraits traits) {
   if (!is_matrix_work(traits.sort)) return std::nullopt;
-  if (!tensile_types(name).empty()) return has_any(name, {"_MI16x", "_MI32x", "_MI4x"});
+  if (!tensile_types(name).empty()) {
+    if (has_any(name, {"_MI16x", "_MI32x", "_MI4x"})) return true;
+    // A tile of each thread is of kernels without such units. Names may be cut off before either is told: of fp32 it is
+    // the rule all the same, of narrower types the exception.
+    return has_any(name, {"_TT"}) || traits.type == KernelType::kFp32 ? std::optional(false) : std::nullopt;
+  }
   if (has_any(low, {"tensorop", "884", "1688", "16816", "imma", "hmma", "wmma", "xmma", "gmma", "nvjet", "tensor16x8",
                     "tf32", "mfma"}))
     return true;
@@ -146,6 +151,8 @@ std::string_view to_string(KernelType type) {
 }
 
 KernelTraits traits_of_kernel(std::string_view name) {
+  // The text of an operation of XLA names its operands, too: "%fusion.1 = f32[8] fusion(%all-reduce.1)".
+  if (name.starts_with('%')) name = name.substr(0, name.find(" = "));
   std::string low(name);
   for (char& c : low) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   KernelTraits traits{.sort = sort_of(low), .type = type_of(name, low), .on_matrix_units = {}};

@@ -41,7 +41,28 @@ TEST(KernelNames, LibrariesOfAmd) {
   EXPECT_EQ(said("Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT128x256x32_MI16x16x1_SN"), "matrix product, bf16, 1");
   EXPECT_EQ(said("Cijk_Ailk_Bljk_HHS_BH_MT128x128x32_MI32x32x8x1_SE"), "matrix product, fp16, 1");
   EXPECT_EQ(said("Cijk_Ailk_Bljk_SB_MT64x64x16_SE_K1"), "matrix product, fp32, 0");
+  EXPECT_EQ(said("Cijk_Ailk_Bljk_HHS_BH_MT128x128x32"), "matrix product, fp16, -");  // a name that was cut short
+  EXPECT_EQ(said("Cijk_Ailk_Bljk_HHS_BH_MT64x64x16_SE_TT8_4_VW4"), "matrix product, fp16, 0");
   EXPECT_EQ(said("_ZN7ck_tile6kentryILi2ENS_38FmhaBatchPrefillWithPagedKVCacheKernelINS_1"), "attention, -, -");
+}
+
+TEST(KernelNames, CollectivesOfXla) {
+  for (const char* collective :
+       {"all-reduce.1", "all-reduce", "%all-reduce.3 = f32[8]{0} all-reduce(f32[8]{0} %fusion.1), to_apply=%add",
+        "all-reduce-start.2", "all-reduce-done.4", "all-gather.3", "reduce-scatter.2", "collective-permute.9",
+        "collective-permute-done.1", "all-to-all.1", "ragged-all-to-all.2", "collective-broadcast.1",
+        "all-reduce-scatter-fusion.7", "loop_all-gather_fusion", "async-collective-start.1", "async-collective-done.1",
+        "send.1", "recv-done.2"}) {
+    EXPECT_EQ(said(collective), "communication, -, -") << collective;
+  }
+  EXPECT_EQ(said("%fusion.1 = f32[8]{0} fusion(f32[8]{0} %all-reduce.1), kind=kLoop"), "other, -, -");
+  EXPECT_EQ(said("reduce.5"), "reduction, -, -");
+  EXPECT_EQ(said("reduce-window.2"), "reduction, -, -");
+  EXPECT_EQ(said("triton_poi_fused_all_gather_into_tensor_add_1"), "element-wise, -, -");
+  for (const char* other : {"fusion.12", "copy-start.1", "custom-call.4", "recv_buffer_kernel", "sender.1",
+                            "void cutlass::gemm::collective::all-reduce<float>()"}) {
+    EXPECT_FALSE(said(other).starts_with("communication")) << other;
+  }
 }
 
 TEST(KernelNames, KernelsOfPyTorch) {

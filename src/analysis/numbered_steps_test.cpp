@@ -1,10 +1,9 @@
-// Steps of timelines whose spans tell the number of theirs, and what operators are called there.
+// Steps of timelines whose spans tell the number of theirs.
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "analysis/phase_names.h"
 #include "support/fake_trace.h"
 
 namespace hotlap {
@@ -109,23 +108,6 @@ TEST(NumberedSteps, WithoutNumbersTheSameTimelineIsCutByTheOptimizer) {
   const std::vector<Step> steps = bare.steps();
   ASSERT_EQ(steps.size(), 6U);
   for (std::size_t i = 1; i < steps.size(); ++i) EXPECT_EQ(steps[i].duration_ns, 100 * kMs);
-}
-
-TEST(PhaseName, ComesFromTheFirstWordUnlessTheNameCommunicates) {
-  EXPECT_EQ(phase_name("forward-compute"), PhaseName::kForward);
-  EXPECT_EQ(phase_name("Forward"), PhaseName::kForward);
-  EXPECT_EQ(phase_name("fwd_step"), PhaseName::kForward);
-  EXPECT_EQ(phase_name("backward-step"), PhaseName::kBackward);
-  EXPECT_EQ(phase_name("optimizer-clip-main-grad"), PhaseName::kOptimizer);
-  EXPECT_EQ(phase_name("data_loading"), PhaseName::kDataWait);
-  EXPECT_EQ(phase_name("dataloader"), PhaseName::kDataWait);
-  EXPECT_EQ(phase_name("backward-send"), PhaseName::kCommunication);
-  EXPECT_EQ(phase_name("embedding-grads-all-reduce"), PhaseName::kCommunication);
-  EXPECT_EQ(phase_name("AddmmBackward0"), PhaseName::kAutograd);
-  EXPECT_EQ(phase_name("torch::autograd::AccumulateGrad"), PhaseName::kAutograd);
-  for (const char* other : {"aten::forward", "Optimizer.step#SGD.step", "data_ptr", "forwarding", "f(x)", ""}) {
-    EXPECT_EQ(phase_name(other), PhaseName::kNone) << other;
-  }
 }
 
 }  // namespace

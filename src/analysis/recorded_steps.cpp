@@ -18,7 +18,8 @@ Result<void> read_steps(RecordingReader& reader, const std::function<void(const 
   if (is_of_trace(reader.info())) {
     TracePhases phases([&](std::uint32_t name) { return reader.name(name); },
                        {.span = [&](const Span& span) { builder.add(span); },
-                        .set_inferred = [&](std::uint32_t process) { builder.set_inferred(process); }});
+                        .set_inferred = [&](std::uint32_t process) { builder.set_inferred(process); }},
+                       TracePhases::host_of(reader.info()));
     HOTLAP_TRY(reader.read_spans(TracePhases::kinds(), {}, [&](std::span<const Span> spans) {
       for (const Span& span : spans) phases.add(span);
     }));

@@ -4,7 +4,7 @@
 #include <set>
 #include <tuple>
 
-#include "analysis/trace_phases.h"
+#include "model/trace_source.h"
 
 namespace hotlap {
 

@@ -11,6 +11,7 @@ constexpr std::size_t kNamesMax = 4'000'000;
 constexpr std::size_t kStepsToInfer = 2;
 
 constexpr std::int64_t kOverlapPartMax = 20;  // of the time of numbered steps, one in so many may lie in two of them
+constexpr std::int64_t kCoveredPart = 2;  // labelled steps cover at least one in so many of the time from first to last
 
 constexpr std::array kKinds{SpanKind::kStep,      SpanKind::kDataWait, SpanKind::kForward,    SpanKind::kBackward,
                             SpanKind::kOptimizer, SpanKind::kOperator, SpanKind::kCheckpoint, SpanKind::kGarbage,
@@ -22,10 +23,14 @@ std::int64_t end_of(const Span& span) { return span.start_ns + std::max<std::int
 
 std::span<const SpanKind> TracePhases::kinds() { return kKinds; }
 
-PhaseName TracePhases::phase_of(std::uint32_t name) {
-  if (name == 0 || name >= kNamesMax) return PhaseName::kNone;
+const TracePhases::Meaning& TracePhases::meaning_of(std::uint32_t name) {
+  static constexpr Meaning kNothing{};
+  if (name == 0 || name >= kNamesMax) return kNothing;
   if (name >= names_.size()) names_.resize(name + 1);
-  if (!names_[name]) names_[name] = phase_name(name_of_(name));
+  if (!names_[name]) {
+    const std::string text = name_of_(name);
+    names_[name] = Meaning{.phase = phase_name(text), .step = step_label(text)};
+  }
   return *names_[name];
 }
 
@@ -39,8 +44,6 @@ TracePhases::Process* TracePhases::process_of(std::uint32_t slot) {
 void TracePhases::add(const Span& span) {
   switch (span.kind) {
     case SpanKind::kUser:
-      if (span.step < 0) return;
-      break;
     case SpanKind::kStep:
     case SpanKind::kDataWait:
     case SpanKind::kForward:
@@ -59,6 +62,9 @@ void TracePhases::add(const Span& span) {
   }
   Process& process = *found;
   if (span.kind != SpanKind::kStep && span.step >= 0) add_number(process, span);
+  if (span.kind == SpanKind::kUser || span.kind == SpanKind::kOperator) {
+    if (const auto& label = meaning_of(span.name).step) return add_label(process, span, *label);
+  }
   switch (span.kind) {
     case SpanKind::kStep: begin_step(span.process, process, span); break;
     case SpanKind::kDataWait: add_segment(process, span, Part::kDataWait, true); break;
@@ -71,7 +77,7 @@ void TracePhases::add(const Span& span) {
 }
 
 void TracePhases::add_operator(Process& process, const Span& span) {
-  switch (phase_of(span.name)) {
+  switch (meaning_of(span.name).phase) {
     case PhaseName::kNone: return add_segment(process, span, Part::kForward, false);
     case PhaseName::kAutograd: return add_segment(process, span, Part::kBackward, false);
     case PhaseName::kDataWait: return add_segment(process, span, Part::kDataWait, true);
@@ -96,7 +102,29 @@ void TracePhases::add_number(Process& process, const Span& span) {
   found->second.end_ns = std::max(found->second.end_ns, end_of(span));
 }
 
+void TracePhases::add_label(Process& process, const Span& span, const StepLabel& label) {
+  if (process.has_steps || span.duration_ns <= 0) return;
+  if (process.labels >= kNumbersMax) {
+    ++refused_;
+    return;
+  }
+  ++process.labels;
+  Labelled& same = process.labelled[{span.thread, label.words}];
+  same.thread = span.thread;
+  same.words = label.words;
+  same.ranges.push_back(span);
+  same.ranges.back().step = label.number;
+}
+
 void TracePhases::add_segment(Process& process, const Span& span, Part part, bool is_marked) {
+  if (host_ == Host::kHandsOverPrograms) {
+    if (!is_marked) return;
+    if (span.thread != 0) {
+      Span anywhere = span;
+      anywhere.thread = 0;
+      return add_segment(process, anywhere, part, is_marked);
+    }
+  }
   process.has_marked_forward |= is_marked && part == Part::kForward;
   process.has_marked_backward |= is_marked && part == Part::kBackward;
   if (span.duration_ns < 0) return;
@@ -236,9 +264,7 @@ bool TracePhases::take_numbered(std::uint32_t slot, Process& process) {
   }
   if (overlap_ns > sum_ns / kOverlapPartMax) return false;
   const std::uint32_t main = main_thread(process);
-  const std::vector<Segment> all = take_segments(process, main, INT64_MAX);
-  out_.set_inferred(slot);
-  std::size_t next_segment = 0;
+  std::vector<Span> steps;
   for (auto at = numbered.begin(); at != numbered.end(); ++at) {
     const auto next = std::next(at);
     const std::int64_t end_ns =
@@ -246,13 +272,21 @@ bool TracePhases::take_numbered(std::uint32_t slot, Process& process) {
     Span step{.start_ns = at->second.start_ns, .kind = SpanKind::kStep, .process = slot, .thread = main};
     step.duration_ns = end_ns - step.start_ns;
     step.step = at->first;
+    steps.push_back(step);
+  }
+  emit_all(slot, process, steps, take_segments(process, main, INT64_MAX));
+  return true;
+}
+
+void TracePhases::emit_all(std::uint32_t slot, const Process& process, std::span<const Span> steps,
+                           std::vector<Segment> all) {
+  out_.set_inferred(slot);
+  std::size_t next = 0;
+  for (const Span& step : steps) {
     std::vector<Segment> inside;
-    for (; next_segment < all.size() && all[next_segment].start_ns < end_ns; ++next_segment) {
-      inside.push_back(all[next_segment]);
-    }
+    for (; next < all.size() && all[next].start_ns < end_of(step); ++next) inside.push_back(all[next]);
     emit(slot, process, step, std::move(inside));
   }
-  return true;
 }
 
 void TracePhases::infer(std::uint32_t slot, Process& process) {
@@ -280,22 +314,66 @@ void TracePhases::infer(std::uint32_t slot, Process& process) {
     }
   }
   if (cuts.size() <= kStepsToInfer) return;
-  out_.set_inferred(slot);
-  std::size_t next = 0;
+  std::vector<Span> steps;
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
     Span step{.start_ns = cuts[i], .duration_ns = cuts[i + 1] - cuts[i], .kind = SpanKind::kStep, .process = slot};
     step.thread = main;
     step.step = process.index++;
-    std::vector<Segment> inside;
-    for (; next < all.size() && all[next].start_ns < cuts[i + 1]; ++next) inside.push_back(all[next]);
-    emit(slot, process, step, std::move(inside));
+    steps.push_back(step);
   }
+  emit_all(slot, process, steps, all);
+}
+
+// Ranges that come one after the other, all with a number or all without one, and that cover most of the time between
+// the first and the last. Of several (batches inside steps) the one that covers most.
+const TracePhases::Labelled* TracePhases::best_label(const Process& process) const {
+  const Labelled* best = nullptr;
+  std::pair<bool, std::int64_t> best_rank{};
+  const std::uint32_t main = main_thread(process);
+  for (const auto& [key, labelled] : process.labelled) {
+    const std::vector<Span>& ranges = labelled.ranges;
+    if (ranges.size() < kStepsToInfer) continue;
+    std::int64_t sum_ns = 0;
+    bool follow = true;
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      sum_ns += ranges[i].duration_ns;
+      if (i == 0) continue;
+      follow = follow && ranges[i].start_ns >= end_of(ranges[i - 1]) && (ranges[i].step >= 0) == (ranges[0].step >= 0);
+    }
+    const std::int64_t extent_ns = end_of(ranges.back()) - ranges.front().start_ns;
+    if (!follow || sum_ns < extent_ns / kCoveredPart) continue;
+    const std::pair rank(labelled.thread == main, sum_ns);
+    if (best == nullptr || rank > best_rank) {
+      best = &labelled;
+      best_rank = rank;
+    }
+  }
+  return best;
+}
+
+bool TracePhases::take_labelled(std::uint32_t slot, Process& process) {
+  const Labelled* const label = best_label(process);
+  if (label == nullptr) return false;
+  const bool has_one_thread = host_ == Host::kHandsOverPrograms;
+  std::vector<Span> steps = label->ranges;
+  // Numbers that begin again with each epoch tell no step from another.
+  const auto is_above = [](const Span& a, const Span& b) { return a.step >= b.step; };
+  const bool is_counted = std::ranges::adjacent_find(steps, is_above) != steps.end();
+  for (Span& step : steps) {
+    step.kind = SpanKind::kStep;
+    step.value_a = step.value_b = -1;
+    if (has_one_thread) step.thread = 0;
+    if (is_counted) step.step = process.index++;
+  }
+  emit_all(slot, process, steps, take_segments(process, has_one_thread ? 0 : label->thread, INT64_MAX));
+  return true;
 }
 
 void TracePhases::finish() {
   for (auto& [slot, process] : processes_) {
     end_step(slot, process);
-    if (!process.has_steps && !take_numbered(slot, process)) infer(slot, process);
+    if (process.has_steps || take_numbered(slot, process) || take_labelled(slot, process)) continue;
+    infer(slot, process);
   }
   processes_.clear();
 }

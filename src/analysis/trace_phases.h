@@ -3,11 +3,15 @@
 // loader's next(), the optimizer) and shows the rest as operators: what the training thread runs at the top level
 // before the backward pass is the forward pass, what autograd's engine runs is the backward pass. Where no step is
 // marked, but spans tell the number of theirs (timelines of jobs), a step is from the first begin to the last end of
-// those with its number. Else steps are cut where a batch is fetched, else where the optimizer ends, else where the
-// backward pass ends. All these are said to be inferred.
+// those with its number. Else steps are the ranges that the program labelled so ("step 5"), where they cover most of
+// the time between the first and the last. Else they are cut where a batch is fetched, else where the optimizer ends,
+// else where the backward pass ends. All these are said to be inferred.
+//
+// Where the host only hands programs to the device (XLA), what it runs is no forward pass: there labels and waits for
+// data alone are parts, on whichever thread they are.
 //
 // Spans come by start, what holds others first. Bounded: kProcessesMax processes, kSegmentsMax segments each between
-// two steps, kNumbersMax numbers of steps; what is beyond is counted.
+// two steps, kNumbersMax numbers or labels of steps; what is beyond is counted.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -16,17 +20,11 @@
 #include <string>
 #include <vector>
 
-#include "analysis/phase_names.h"
-#include "model/run.h"
+#include "model/phase_names.h"
 #include "model/span.h"
+#include "model/trace_source.h"
 
 namespace hotlap {
-
-// The recording was imported from a profiler's trace; other formats tell steps and parts as the hook does.
-inline bool is_of_trace(const RecordingInfo& recording) {
-  const auto format = recording.attributes.find("source.format");
-  return format != recording.attributes.end() && format->second == "chrome_trace";
-}
 
 class TracePhases {
  public:
@@ -40,8 +38,12 @@ class TracePhases {
     std::function<void(const Span&)> span;                    // steps and parts, for the step builder
     std::function<void(std::uint32_t process)> set_inferred;  // before the first step of that process
   };
-  TracePhases(std::function<std::string(std::uint32_t)> name_of, Output out)
-      : name_of_(std::move(name_of)), out_(std::move(out)) {}
+  enum class Host : std::uint8_t { kRunsOperators, kHandsOverPrograms };
+  static Host host_of(const RecordingInfo& recording) {
+    return is_of_xla(recording) ? Host::kHandsOverPrograms : Host::kRunsOperators;
+  }
+  TracePhases(std::function<std::string(std::uint32_t)> name_of, Output out, Host host = Host::kRunsOperators)
+      : name_of_(std::move(name_of)), out_(std::move(out)), host_(host) {}
 
   void add(const Span& span);
   // Nothing more will come: the last step, and the steps of processes that have no marks.
@@ -69,8 +71,16 @@ class TracePhases {
     std::int64_t start_ns;
     std::int64_t end_ns;
   };
+  // Ranges with one label on one thread.
+  struct Labelled {
+    std::uint32_t thread;
+    std::string words;
+    std::vector<Span> ranges;  // their numbers as step
+  };
   struct Process {
     std::map<std::uint32_t, Thread> threads;
+    std::map<std::pair<std::uint32_t, std::string>, Labelled> labelled;
+    std::size_t labels = 0;                   // ranges in it
     std::map<std::int64_t, Extent> numbered;  // of the spans that tell this number of a step
     std::size_t segments = 0;
     std::int64_t last_backward_ns = INT64_MIN;  // begin of the last operator of autograd's engine
@@ -83,7 +93,11 @@ class TracePhases {
     std::int64_t last_number = -1;
   };
 
-  PhaseName phase_of(std::uint32_t name);
+  struct Meaning {
+    PhaseName phase = PhaseName::kNone;
+    std::optional<StepLabel> step;
+  };
+  const Meaning& meaning_of(std::uint32_t name);
   Process* process_of(std::uint32_t slot);
   void add_number(Process& process, const Span& span);
   void add_operator(Process& process, const Span& span);
@@ -92,14 +106,19 @@ class TracePhases {
   void end_step(std::uint32_t slot, Process& process);
   std::vector<Segment> take_segments(Process& process, std::uint32_t main, std::int64_t end_ns);
   std::uint32_t main_thread(const Process& process) const;
+  void add_label(Process& process, const Span& span, const StepLabel& label);
+  const Labelled* best_label(const Process& process) const;
+  bool take_labelled(std::uint32_t slot, Process& process);
   bool take_numbered(std::uint32_t slot, Process& process);
+  void emit_all(std::uint32_t slot, const Process& process, std::span<const Span> steps, std::vector<Segment> all);
   void infer(std::uint32_t slot, Process& process);
   void emit(std::uint32_t slot, const Process& process, const Span& step, std::vector<Segment> inside);
 
   std::function<std::string(std::uint32_t)> name_of_;
   Output out_;
   std::map<std::uint32_t, Process> processes_;
-  std::vector<std::optional<PhaseName>> names_;  // by id; nothing: not looked at
+  Host host_;
+  std::vector<std::optional<Meaning>> names_;  // by id; nothing: not looked at
   std::uint64_t refused_ = 0;
 };
 

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/hlo_names.h"
+
 namespace hotlap {
 
 // `Row` has add(const Row&). Confined to one thread.
@@ -172,13 +174,13 @@ class NestingStack {
   std::vector<Frame> frames_;
 };
 
-// Kernels of NCCL, RCCL and the all-reduces of inference engines.
+// Kernels of NCCL, RCCL and the all-reduces of inference engines; collectives of XLA.
 inline bool names_communication(std::string_view kernel) {
   for (const std::string_view part : {"nccl", "rccl", "mscclpp", "cross_device_reduce", "one_shot_all_reduce",
                                       "two_shot_all_reduce", "multimem_all"}) {
     if (kernel.find(part) != std::string_view::npos) return true;
   }
-  return false;
+  return names_hlo_collective(kernel);
 }
 
 // Calls of the runtime that wait for the device.

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "base/json_reader.h"
 #include "base/text.h"
+#include "model/trace_source.h"
 
 namespace hotlap {
 namespace {
@@ -28,7 +29,8 @@ constexpr std::size_t kThreadTextMax = 63;  // of a lane's key
 
 bool is_device_source(auto source) {
   using Source = decltype(source);
-  return source == Source::kKernel || source == Source::kCopy || source == Source::kDeviceAnnotation;
+  return source == Source::kKernel || source == Source::kCopy || source == Source::kDeviceAnnotation ||
+         source == Source::kStep;
 }
 
 SpanKind kind_of_meaning(NameMeaning meaning) {
@@ -86,8 +88,22 @@ TraceAssembler::Source TraceAssembler::source_of(std::string_view category) {
   return category.ends_with("_runtime") || category.ends_with("_driver") ? Source::kRuntime : Source::kOperator;
 }
 
-TraceAssembler::Source TraceAssembler::source_of(const TraceEvent& event) {
+TraceAssembler::Source TraceAssembler::source_of(const TraceEvent& event) const {
   if (!event.category.empty()) return source_of(event.category);
+  if (!named_.empty()) {
+    switch (named_.work_of(event.process, event.thread)) {
+      case NamedProcesses::Work::kUnknown: break;
+      case NamedProcesses::Work::kHost: return Source::kHostOfXla;
+      case NamedProcesses::Work::kDevice: {
+        const std::string_view name = event.name.raw;
+        return name.starts_with("Memcpy") || name.starts_with("Memset") ? Source::kCopy : Source::kKernel;
+      }
+      case NamedProcesses::Work::kSteps: return Source::kStep;
+      case NamedProcesses::Work::kAbout: return Source::kDeviceAnnotation;
+      case NamedProcesses::Work::kCall: return Source::kRuntime;
+      case NamedProcesses::Work::kRange: return Source::kAnnotation;
+    }
+  }
   return event.process == "CUDA functions" ? Source::kKernel : Source::kOperator;  // the legacy profiler's two
 }
 
@@ -111,7 +127,10 @@ const TraceAssembler::Name& TraceAssembler::name_of(const TraceEvent& event, std
   if (place.is_new) {
     text_.clear();
     const bool is_sound = json::append_clean({.raw = raw}, text_);
-    names_.push_back({.id = out_.name(text_), .meaning = meaning_of_name(text_), .is_repaired = !is_sound});
+    names_.push_back({.id = out_.name(text_),
+                      .meaning = meaning_of_name(text_),
+                      .label_kind = kind_of_label(text_),
+                      .is_repaired = !is_sound});
   }
   const Name& name = names_[place.index];
   if (event.is_repaired) {
@@ -138,6 +157,7 @@ std::uint32_t TraceAssembler::process_of(std::string_view text, bool is_device) 
     const auto number = json::whole_number(text);
     if (is_device) {
       process.info.label = number ? format("gpu{}", *number) : to_valid_utf8(text.substr(0, 64));
+      if (const auto label = named_.device_label(text); !label.empty()) process.info.label = to_valid_utf8(label);
     } else if (number && *number > 0 && *number <= INT32_MAX) {
       process.info.pid = static_cast<std::int32_t>(*number);
     } else {
@@ -290,10 +310,17 @@ void TraceAssembler::give(Span span, Source source, const Name& name, std::uint3
     case Source::kAnnotation:
     case Source::kOperator:
       span.kind = kind_of_meaning(name.meaning.meaning);
-      if (span.kind == SpanKind::kUser && source == Source::kOperator) span.kind = SpanKind::kOperator;
+      if (span.kind == SpanKind::kUser) {
+        span.kind = source == Source::kOperator ? SpanKind::kOperator : name.label_kind;
+      }
       if (span.kind == SpanKind::kStep && name.meaning.step >= 0) span.step = name.meaning.step;
       if (span.kind != SpanKind::kOperator) span.value_a = span.value_b = -1;
       break;
+    case Source::kHostOfXla:
+      span.kind = name.label_kind == SpanKind::kUser ? SpanKind::kOperator : name.label_kind;
+      span.value_a = span.value_b = -1;
+      break;
+    case Source::kStep: span.kind = SpanKind::kStep; break;
     case Source::kSkipped: return;
   }
   if (process > 0) {
@@ -316,6 +343,12 @@ void TraceAssembler::on_complete(const TraceEvent& event, std::int64_t offset) {
   const Source source = source_of(event);
   if (source == Source::kSkipped) return count("ingest.events_skipped", 1, offset);
   if (!is_time(event, offset)) return;
+  if (source == Source::kStep) return on_step(event, offset);
+  if (source == Source::kKernel && named_.is_of_xla() && event.name.raw.starts_with("infeed")) {
+    // The device's part of a wait for data.
+    const Span wait{.start_ns = event.start_ns, .duration_ns = duration_of(event, offset)};
+    return give(wait, Source::kHostOfXla, name_of(event, offset), host_of_xla(event), offset);
+  }
   const std::uint32_t lane_index = lane_of(event, is_device_source(source));
   const Lane& lane = lane_index == TextTable::kNone ? refused_lane_ : lanes_[lane_index];
   Span span{.start_ns = event.start_ns, .duration_ns = duration_of(event, offset)};
@@ -345,6 +378,22 @@ void TraceAssembler::on_complete(const TraceEvent& event, std::int64_t offset) {
   give(span, source, name_of(event, offset), lane.slot, offset);
 }
 
+// Each device has its own line of steps: the first device's are the run's.
+void TraceAssembler::on_step(const TraceEvent& event, std::int64_t offset) {
+  const Name& name = name_of(event, offset);
+  Span span{.start_ns = event.start_ns, .duration_ns = duration_of(event, offset)};
+  span.step = parse_i64(event.name.raw).value_or(-1);
+  if (steps_of_.empty()) steps_of_ = event.process;
+  if (event.process == steps_of_) return give(span, Source::kStep, name, host_of_xla(event), offset);
+  const std::uint32_t lane = lane_of(event, true);
+  give(span, Source::kDeviceAnnotation, name, lane == TextTable::kNone ? 0 : lanes_[lane].slot, offset);
+}
+
+// The process that all devices have in common.
+std::uint32_t TraceAssembler::host_of_xla(const TraceEvent& event) {
+  return process_of(named_.host().empty() ? event.process : std::string_view(named_.host()), false);
+}
+
 void TraceAssembler::check_launch(const TraceEvent& event, Source source, std::int64_t offset) {
   const bool is_launch = source == Source::kRuntime;
   if (event.correlation == kNoArgument || (!is_launch && source != Source::kKernel && source != Source::kCopy)) return;
@@ -355,7 +404,8 @@ void TraceAssembler::check_launch(const TraceEvent& event, Source source, std::i
 
 void TraceAssembler::on_begin(const TraceEvent& event, std::int64_t offset) {
   if (!is_time(event, offset)) return;
-  const Source source = source_of(event);
+  Source source = source_of(event);
+  if (source == Source::kStep) source = Source::kDeviceAnnotation;  // such lines have whole events
   const std::uint32_t lane_index = lane_of(event, is_device_source(source));
   if (lane_index == TextTable::kNone) return count("ingest.events_dropped", 1, offset);
   const Name& name = name_of(event, offset);
@@ -467,8 +517,13 @@ void TraceAssembler::keep_stage(const TraceEvent& event) {
 }
 
 void TraceAssembler::on_metadata(const TraceEvent& event) {
-  if (event.name.raw == "thread_name") return keep_stage(event);
-  if (event.name.raw != "process_name" || event.argument_name.raw.empty()) return;
+  if (event.argument_name.raw.empty()) return;
+  if (event.name.raw == "thread_name") {
+    keep_stage(event);
+    return named_.on_thread(event.process, event.thread, event.argument_name.raw);
+  }
+  if (event.name.raw != "process_name") return;
+  named_.on_process(event.process, event.argument_name.raw);
   // Kineto names devices like processes: the name is kept aside until it is known whether anything ran there.
   if (process_names_.size() >= kProcessNamesMax) return;
   std::string name;
@@ -585,6 +640,7 @@ void TraceAssembler::finish() {
   async_.clear();
   settle_times();
   if (arguments_skipped_ > 0) count("ingest.arguments_skipped", arguments_skipped_, first_skipped_offset_);
+  if (named_.is_of_xla()) out_.attribute(kTraceProgramAttribute, kProgramOfXla);
   set_roles();
   set_stages();
   set_clock();

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "ingest/importer.h"
 #include "ingest/launch_order.h"
+#include "ingest/named_processes.h"
 #include "ingest/text_table.h"
 #include "ingest/trace_details.h"
 #include "ingest/trace_event.h"
@@ -57,6 +58,8 @@ class TraceAssembler final : public TraceReader::Handler {
     kCopy,
     kFunction,
     kDeviceAnnotation,
+    kStep,  // of a device's line of them
+    kHostOfXla,
     kSkipped,
   };
   struct Open {
@@ -74,6 +77,7 @@ class TraceAssembler final : public TraceReader::Handler {
   struct Name {
     std::uint32_t id = 0;  // at the sink
     NamedMeaning meaning;
+    SpanKind label_kind = SpanKind::kUser;
     bool is_repaired = false;
   };
   struct Process {
@@ -89,7 +93,7 @@ class TraceAssembler final : public TraceReader::Handler {
   };
 
   static Source source_of(std::string_view category);
-  static Source source_of(const TraceEvent& event);
+  Source source_of(const TraceEvent& event) const;
   const Name& name_of(const TraceEvent& event, std::int64_t offset);
   std::uint32_t detail_of(const TraceEvent& event, std::int64_t offset);
   std::uint32_t lane_of(const TraceEvent& event, bool is_device);
@@ -98,6 +102,8 @@ class TraceAssembler final : public TraceReader::Handler {
   void settle_times();
   std::int64_t duration_of(const TraceEvent& event, std::int64_t offset);
   void on_complete(const TraceEvent& event, std::int64_t offset);
+  void on_step(const TraceEvent& event, std::int64_t offset);
+  std::uint32_t host_of_xla(const TraceEvent& event);
   void on_begin(const TraceEvent& event, std::int64_t offset);
   void on_end(const TraceEvent& event, std::int64_t offset);
   void on_async(const TraceEvent& event, bool is_begin, std::int64_t offset);
@@ -127,6 +133,8 @@ class TraceAssembler final : public TraceReader::Handler {
   TextTable process_table_{4096, std::size_t{1} << 20};
   std::vector<Process> processes_;                    // by slot - 1
   std::map<std::string, std::string> process_names_;  // by "pid"
+  NamedProcesses named_;
+  std::string steps_of_;  // the first device that has a line of steps: its are the run's
   // Stages of a pipeline, by "pid" and "tid" of the thread that is called by its own.
   std::map<std::pair<std::string, std::string>, std::int32_t> stages_;
   TraceSeries series_;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "model/phase_names.h"
 
 namespace hotlap {
 namespace {
@@ -41,6 +42,16 @@ NamedMeaning meaning_of_name(std::string_view name) {
     if (name.ends_with(".backward")) return {NameMeaning::kBackward};
   }
   return {};
+}
+
+SpanKind kind_of_label(std::string_view name) {
+  switch (phase_name(name)) {
+    case PhaseName::kDataWait: return SpanKind::kDataWait;
+    case PhaseName::kForward: return SpanKind::kForward;
+    case PhaseName::kBackward: return SpanKind::kBackward;
+    case PhaseName::kOptimizer: return SpanKind::kOptimizer;
+    default: return SpanKind::kUser;
+  }
 }
 
 std::optional<std::int32_t> rank_in_name(std::string_view name) {

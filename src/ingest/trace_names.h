@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "model/span.h"
+
 namespace hotlap {
 
 // What a name says by itself.
@@ -14,6 +16,8 @@ struct NamedMeaning {
   std::int64_t step = -1;  // "ProfilerStep#12": 12
 };
 NamedMeaning meaning_of_name(std::string_view name);
+// Of a range that the program pushed, and of what XLA's host waits in: labels count as they read.
+SpanKind kind_of_label(std::string_view name);
 
 // "DP rank [3]", "rank3": 3. Nothing where more than one rank or something else is told.
 std::optional<std::int32_t> rank_in_name(std::string_view name);

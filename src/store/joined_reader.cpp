@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "model/trace_source.h"
+
 namespace hotlap {
 namespace {
 
@@ -14,10 +16,6 @@ constexpr std::uint32_t kPartsMax = 1000;
 constexpr std::int64_t kRepeatNs = 5 * kNsPerS;  // so near each other events of two files are one
 
 bool is_imported(const RecordingReader& reader) { return reader.info().attributes.contains("source.file"); }
-bool is_trace(const RecordingReader& reader) {
-  const auto format = reader.info().attributes.find("source.format");
-  return format != reader.info().attributes.end() && format->second == "chrome_trace";
-}
 bool is_of_machine(const StoredSeries& series) {
   return !series.metric.starts_with("train.") && !series.metric.starts_with("eval.");
 }
@@ -60,13 +58,14 @@ std::vector<Event> without_repeats(std::vector<Event> events) {
 }  // namespace
 
 std::vector<std::vector<RecordingReader*>> JoinedReader::group(std::span<RecordingReader* const> recordings) {
-  const auto traces = std::ranges::count_if(recordings, [](const RecordingReader* one) { return is_trace(*one); });
+  const auto traces =
+      std::ranges::count_if(recordings, [](const RecordingReader* one) { return is_of_trace(one->info()); });
   std::vector<std::vector<RecordingReader*>> groups;
   for (RecordingReader* recording : recordings) {
-    const bool joins = is_imported(*recording) && (!is_trace(*recording) || traces == 1);
+    const bool joins = is_imported(*recording) && (!is_of_trace(recording->info()) || traces == 1);
     const auto fits = [&](const std::vector<RecordingReader*>& group) {
       if (!is_imported(*group.front()) || group.size() >= kPartsMax) return false;
-      if (is_trace(*group.front()) && traces > 1) return false;
+      if (is_of_trace(group.front()->info()) && traces > 1) return false;
       if (group.front()->info().node != recording->info().node) return false;
       const std::optional<TimeRange> own = range_of(*recording);
       return std::ranges::none_of(group, [&](RecordingReader* other) {
@@ -109,7 +108,8 @@ JoinedReader::JoinedReader(std::vector<RecordingReader*> recordings) {
       info_.attributes.insert_or_assign(key, text);
     }
   }
-  const bool has_trace = std::ranges::any_of(recordings, [](const RecordingReader* one) { return is_trace(*one); });
+  const bool has_trace =
+      std::ranges::any_of(recordings, [](const RecordingReader* one) { return is_of_trace(one->info()); });
   info_.attributes["source.format"] = has_trace ? "chrome_trace" : "joined";
 }
 

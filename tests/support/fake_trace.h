@@ -51,11 +51,13 @@ class FakeTrace {
     return [this](std::uint32_t id) { return id == 0 || id > names_.size() ? std::string() : names_[id - 1]; };
   }
 
-  std::vector<Step> steps() const {
+  std::vector<Step> steps(TracePhases::Host host = TracePhases::Host::kRunsOperators) const {
     std::vector<Step> steps;
     StepBuilder builder([&](const Step& step) { steps.push_back(step); });
-    TracePhases phases(name_of(), {.span = [&](const Span& span) { builder.add(span); },
-                                   .set_inferred = [&](std::uint32_t process) { builder.set_inferred(process); }});
+    TracePhases phases(name_of(),
+                       {.span = [&](const Span& span) { builder.add(span); },
+                        .set_inferred = [&](std::uint32_t process) { builder.set_inferred(process); }},
+                       host);
     for (const Span& span : sorted()) phases.add(span);
     phases.finish();
     builder.finish();

@@ -55,11 +55,22 @@ constexpr std::array kLaunchFields{
     FactField{"queue_empty_pct", "%",
               "of the work that begins with nothing queued behind it: the host is hardly ahead"},
 };
-constexpr std::array kSchemas{FactSchema{"device.time", "one device of a trace", kFields},
-                              FactSchema{"launch.summary", "how long launches take", kLaunchFields}};
-constexpr std::array kSpans{SpanKind::kKernel,   SpanKind::kTransfer, SpanKind::kRuntime,
-                            SpanKind::kOperator, SpanKind::kDataWait, SpanKind::kOptimizer,
-                            SpanKind::kForward,  SpanKind::kBackward, SpanKind::kDeviceWindow};
+constexpr std::array kFunctionFields{
+    FactField{"name", "text", "as Python's profiler names it"},
+    FactField{"total_ms", "ms", "of idle_host_ms of all devices, in stretches of a millisecond or more"},
+    FactField{"calls", "{stretch}", "such stretches"},
+};
+constexpr std::array kSchemas{
+    FactSchema{"device.time", "one device of a trace", kFields},
+    FactSchema{"device.idle_function",
+               "a function of Python during which devices idled, the innermost one that covers "
+               "four fifths of a stretch",
+               kFunctionFields},
+    FactSchema{"launch.summary", "how long launches take", kLaunchFields}};
+constexpr std::size_t kFunctionsTold = 5;
+constexpr std::array kSpans{SpanKind::kKernel,   SpanKind::kTransfer,    SpanKind::kRuntime,  SpanKind::kOperator,
+                            SpanKind::kDataWait, SpanKind::kOptimizer,   SpanKind::kFunction, SpanKind::kForward,
+                            SpanKind::kBackward, SpanKind::kDeviceWindow};
 
 bool names_pageable(std::string_view copy) { return traits_of_copy(copy).is_pageable == true; }
 
@@ -77,6 +88,46 @@ struct Call {
   std::int64_t number = 0;  // among launches
   // From when on the device could begin: a call that waits for its own work lasts longer than that.
   std::int64_t ready_ns = 0;
+};
+
+struct IdleRow {
+  std::int64_t ns = 0;
+  std::uint64_t stretches = 0;
+  bool empty() const { return stretches == 0; }
+  void add(const IdleRow& other) {
+    ns += other.ns;
+    stretches += other.stretches;
+  }
+};
+
+// The last functions of Python that took long enough to be the reason for an idle device.
+class LongFunctions {
+ public:
+  static constexpr std::size_t kEntries = 4096;
+  static constexpr std::int64_t kLongNs = kNsPerMs / 4;
+  void add(const Span& span) {
+    if (span.duration_ns < kLongNs) return;
+    if (entries_.size() < kEntries) {
+      entries_.push_back(span);
+    } else {
+      entries_[next_] = span;
+      next_ = (next_ + 1) % kEntries;
+    }
+  }
+  // The innermost one that covers four fifths of the stretch; 0: none.
+  std::uint32_t name_for(std::int64_t from_ns, std::int64_t to_ns) const {
+    const Span* best = nullptr;
+    for (const Span& one : entries_) {
+      const std::int64_t inside_ns = std::min(one.start_ns + one.duration_ns, to_ns) - std::max(one.start_ns, from_ns);
+      if (5 * inside_ns < 4 * (to_ns - from_ns)) continue;
+      if (best == nullptr || one.duration_ns < best->duration_ns) best = &one;
+    }
+    return best == nullptr ? 0 : best->name;
+  }
+
+ private:
+  std::vector<Span> entries_;
+  std::size_t next_ = 0;
 };
 
 // One device: for every instant, which sorts of work go on. Work comes by start, so that a sort goes on until the
@@ -124,6 +175,7 @@ class DeviceTimeAnalyzer final : public Analyzer {
         is_launch_(run.name_of, &names_launch),
         may_set_up_(run.name_of, &may_set_up),
         is_pageable_(run.name_of, &names_pageable),
+        idle_functions_(run.name_of),
         table_(run.steps),
         is_window_(run.recording != nullptr && is_profile_window(*run.recording)),
         is_live_(run.recording != nullptr && !run.recording->attributes.contains("source.format")) {
@@ -148,6 +200,7 @@ class DeviceTimeAnalyzer final : public Analyzer {
         case SpanKind::kKernel:
         case SpanKind::kTransfer: on_device(span); break;
         case SpanKind::kRuntime: on_call(span); break;
+        case SpanKind::kFunction: functions_.add(span); break;
         case SpanKind::kDataWait:
           waits_.add(span.start_ns, end_ns);
           known_.add(span.start_ns, end_ns);
@@ -177,6 +230,7 @@ class DeviceTimeAnalyzer final : public Analyzer {
       }
     }
     merged_.insert(merged_.end(), that.merged_.begin(), that.merged_.end());
+    idle_functions_.merge(that.idle_functions_);
     latencies_ns_.merge(that.latencies_ns_);
     call_durations_ns_.merge(that.call_durations_ns_);
     before_launch_ += that.before_launch_;
@@ -187,6 +241,11 @@ class DeviceTimeAnalyzer final : public Analyzer {
   void snapshot(FactTable& out) const override {
     for (const auto& [slot, device] : devices_) add_device(where_of(slot), closed(device), out);
     for (const auto& [where, device] : merged_) add_device(where, device, out);
+    for (const auto& [name, row] : idle_functions_.top(kFunctionsTold, [](const IdleRow& one) { return one.ns; })) {
+      Fact fact{.kind = "device.idle_function"};
+      fact.set_text("name", name).set("total_ms", ms(row.ns)).set("calls", static_cast<double>(row.stretches));
+      out.add(std::move(fact));
+    }
     if (latencies_ns_.count() == 0) return;
     Fact fact{.kind = "launch.summary"};
     fact.set("launches", static_cast<double>(latencies_ns_.count()));
@@ -271,9 +330,12 @@ class DeviceTimeAnalyzer final : public Analyzer {
   }
 
   // Why nothing ran between `from_ns` and the begin of what `call` launched.
-  void attribute(Device& device, const Call* call, std::int64_t from_ns, std::int64_t to_ns) const {
+  void attribute(Device& device, const Call* call, std::int64_t from_ns, std::int64_t to_ns) {
     if (call == nullptr) {
-      device.idle_ns[kUnknown] += to_ns - from_ns;
+      // Where no launch is seen at all, as in traces of XLA, waits for data are causes all the same.
+      const std::int64_t waited_ns = launches_ > 0 ? 0 : std::min(waits_.within(from_ns, to_ns), to_ns - from_ns);
+      device.idle_ns[kData] += waited_ns;
+      device.idle_ns[kUnknown] += to_ns - from_ns - waited_ns;
       return;
     }
     const std::int64_t ready_ns = std::clamp(call->ready_ns, from_ns, to_ns);
@@ -294,7 +356,11 @@ class DeviceTimeAnalyzer final : public Analyzer {
     const std::int64_t in_operators_ns = known_.within(from_ns, ready_ns) - taken_ns - synced_ns;
     // The host was not ahead, for it had waited until the device was done.
     take(synced_ns > 0 ? kSync : kDispatch, in_operators_ns);
-    take(knows_host_ || !device.watched_to_ns ? kHost : kUnknown, left_ns);
+    const std::int64_t host_ns = take(knows_host_ || !device.watched_to_ns ? kHost : kUnknown, left_ns);
+    if (host_ns < kNsPerMs || 5 * host_ns < 4 * (ready_ns - from_ns)) return;
+    if (const std::uint32_t function = functions_.name_for(from_ns, ready_ns); function != 0) {
+      idle_functions_.at(function).add({.ns = host_ns, .stretches = 1});
+    }
   }
 
   Device closed(Device device) const {
@@ -366,6 +432,8 @@ class DeviceTimeAnalyzer final : public Analyzer {
   NameTest is_launch_;
   NameTest may_set_up_;
   NameTest is_pageable_;
+  NamedRows<IdleRow> idle_functions_;
+  LongFunctions functions_;
   const StepTable* table_;
   bool is_window_;
   bool is_live_;

@@ -7,8 +7,8 @@
 #include "analysis/minutes.h"
 #include "analysis/node_analyzer.h"
 #include "analysis/time_profile.h"
-#include "analysis/trace_phases.h"
 #include "base/clock.h"
+#include "model/trace_source.h"
 
 namespace hotlap {
 namespace {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "ingest/byte_stream.h"
 #include "ingest/importer.h"
 #include "ingest/trace_names.h"
 
@@ -43,6 +45,11 @@ class Export {
     sqlite3_db_config(db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);  // a view in it must not run functions
     sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, kValueBytesMax);
     return {};
+  }
+
+  // Whether it can be read at all; a file that is shorter than its head says cannot.
+  bool is_sound() {
+    return query("SELECT count(*) FROM sqlite_master", [](sqlite3_stmt*) {});
   }
 
   // A real table, not a view that a hostile file might have put in its place.
@@ -328,7 +335,9 @@ class NsysImport {
       case NameMeaning::kForward: span.kind = SpanKind::kForward; break;
       case NameMeaning::kBackward: span.kind = SpanKind::kBackward; break;
       case NameMeaning::kOptimizer: span.kind = SpanKind::kOptimizer; break;
-      default: break;
+      default:
+        if (span.kind == SpanKind::kUser) span.kind = kind_of_label(found.name);
+        break;
     }
     span.name = name(found.name);
     out_.span(span);
@@ -343,9 +352,26 @@ class NsysImport {
   std::uint64_t events_ = 0;
 };
 
+// Its tables' definitions stand at its begin, also of a file that is cut off.
+Error damaged_file(const std::filesystem::path& path) {
+  constexpr std::size_t kHeadBytes = std::size_t{64} << 10;
+  std::vector<std::byte> head(kHeadBytes);
+  const Result<std::unique_ptr<ByteStream>> stream = ByteStream::open(path);
+  const Result<std::size_t> filled = stream.ok() ? (*stream)->read(head) : Result<std::size_t>(std::size_t{0});
+  const std::string_view text = as_text(ByteView(head).first(filled.ok() ? *filled : 0));
+  const bool is_of_nsight =
+      text.find("CUPTI_ACTIVITY_KIND_") != std::string_view::npos || text.find("NVTX_EVENTS") != std::string_view::npos;
+  return {
+      ErrorCode::kCorrupt,
+      format("{}: {} that is damaged or cut off: SQLite cannot read it; {}", path.filename().string(),
+             is_of_nsight ? "an export of Nsight Systems" : "an SQLite file",
+             is_of_nsight ? "copy it again, or export it again with `nsys export --type sqlite`" : "copy it again")};
+}
+
 Result<ImportStats> open_path(const std::filesystem::path& path, ImportSink& out) {
   Export file;
   HOTLAP_TRY(file.open(path));
+  if (!file.is_sound()) return damaged_file(path);
   if (!file.has("StringIds") ||
       !(file.has("CUPTI_ACTIVITY_KIND_KERNEL") || file.has("CUPTI_ACTIVITY_KIND_RUNTIME") || file.has("NVTX_EVENTS"))) {
     return Error{ErrorCode::kInvalidInput,

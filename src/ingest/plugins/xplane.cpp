@@ -1,5 +1,6 @@
 // XPlane protobuf of JAX, TensorFlow and PyTorch/XLA (*.xplane.pb): work on devices, threads of the host, steps. Read
-// with a decoder of our own: the few fields that matter, whatever others there are.
+// with a decoder of our own: the few fields that matter, whatever others there are. Of a file that is cut off what
+// stands before the cut is read, down to the last whole event; names of its last plane stand behind and are lost.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -12,6 +13,9 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "ingest/importer.h"
+#include "ingest/named_processes.h"
+#include "ingest/trace_assembler.h"
+#include "model/trace_source.h"
 
 namespace hotlap {
 namespace {
@@ -31,9 +35,10 @@ struct Field {
   ByteView bytes;
 };
 
-// Calls take(field) for each; false when the message is cut off or is none.
+// Calls take(field) for each; false when the message is cut off or is none. Of one that holds others and is cut off,
+// the last is handed on as far as it goes.
 template <class F>
-bool read_message(ByteView message_untrusted, F take) {
+bool read_message(ByteView message_untrusted, F take, bool takes_cut_off = false) {
   ByteReader reader(message_untrusted);
   while (reader.ok() && reader.remaining() > 0) {
     const std::uint64_t key = reader.varint();
@@ -43,7 +48,12 @@ bool read_message(ByteView message_untrusted, F take) {
       case 1: field.value = reader.fixed<std::uint64_t>(); break;
       case 2: {
         const std::uint64_t length = reader.varint();
-        if (length > reader.remaining()) return false;
+        if (length > reader.remaining()) {
+          if (!reader.ok() || !takes_cut_off || field.number == 0) return false;
+          field.bytes = reader.bytes(reader.remaining());
+          take(field);
+          return false;
+        }
         field.bytes = reader.bytes(static_cast<std::size_t>(length));
         break;
       }
@@ -70,6 +80,7 @@ struct Plane {
   std::vector<Line> lines;
   std::unordered_map<std::uint64_t, std::uint32_t> names;  // of kinds of events, at the sink
   std::unordered_map<std::uint64_t, std::string> texts;
+  std::uint64_t step_statistic = 0;  // the number of "step_num" among the plane's statistics; 0: none
 };
 
 class XplaneImport {
@@ -78,31 +89,49 @@ class XplaneImport {
 
   std::uint64_t run(ByteView space) {
     std::size_t planes = 0;
-    const bool is_sound = read_message(space, [&](const Field& field) {
-      if (field.number == 1 && planes++ < kPlanesMax) read_plane(field.bytes);
-      if (field.number == 4) out_.attribute("host", text_of(field.bytes));
-    });
-    if (!is_sound) out_.count_loss("ingest.input_truncated", 1, 0);
+    end_ = space.data() + space.size();
+    const bool is_sound = read_message(
+        space,
+        [&](const Field& field) {
+          if (field.number == 1 && planes++ < kPlanesMax) read_plane(field.bytes);
+          if (field.number == 4) out_.attribute("host", text_of(field.bytes));
+        },
+        true);
+    if (!is_sound) {
+      is_cut_off_ = true;
+      out_.count_loss("ingest.input_truncated", 1, 0);
+    }
+    out_.attribute(kTraceProgramAttribute, kProgramOfXla);
     if (!is_clock_told_) out_.clock({});
     return events_;
   }
+  bool is_cut_off() const { return is_cut_off_; }
 
  private:
   void drop() { out_.count_loss("ingest.events_dropped", 1, 0); }
+  // What the file's end cuts off is counted once, there.
+  void drop(ByteView message) {
+    if (message.data() + message.size() != end_) drop();
+  }
 
   void read_plane(ByteView message) {
     Plane plane;
-    const bool is_sound = read_message(message, [&](const Field& field) {
-      if (field.number == 2) plane.name = text_of(field.bytes);
-      if (field.number == 3) read_line(field.bytes, plane);
-      if (field.number == 4) read_kind(field.bytes, plane);
-    });
-    if (!is_sound) drop();
-    const bool is_device = plane.name.starts_with("/device:");
+    const bool is_sound = read_message(
+        message,
+        [&](const Field& field) {
+          if (field.number == 2) plane.name = text_of(field.bytes);
+          if (field.number == 3) read_line(field.bytes, plane);
+          if (field.number == 4) read_kind(field.bytes, plane);
+          if (field.number == 5) read_statistic(field.bytes, plane);
+        },
+        true);
+    if (!is_sound) drop(message);
+    const std::string device = xla_device_label(plane.name);
+    const bool is_device = !device.empty();
     if (!is_device && !plane.name.starts_with("/host:CPU") && !plane.name.starts_with("/host:python")) {
       return;  // the task's environment, metadata
     }
-    const std::uint32_t slot = is_device ? out_.process(ProcessInfo{.label = device_label(plane.name)}) : main_slot();
+    const std::uint32_t slot = is_device ? out_.process(ProcessInfo{.label = device}) : main_slot();
     // Of a GPU the lines of its streams hold what ran; those of XLA operations are made from them.
     const bool has_streams =
         std::ranges::any_of(plane.lines, [](const Line& line) { return line.name.starts_with("Stream"); });
@@ -116,14 +145,6 @@ class XplaneImport {
     }
   }
 
-  // "/device:TPU:0" → "tpu0"
-  static std::string device_label(const std::string& name) {
-    std::string label;
-    for (const char c : name.substr(sizeof("/device:") - 1, 32)) {
-      if (c != ':') label += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    }
-    return label.substr(0, label.find(' '));
-  }
   std::uint32_t main_slot() {
     if (main_ == 0) main_ = out_.process({.role = ProcessRole::kMain});
     return main_;
@@ -137,7 +158,7 @@ class XplaneImport {
       if (field.number == 3) line.start_ns = field.value;
       if (field.number == 4) line.events.push_back(field.bytes);
     });
-    if (!is_sound) drop();
+    if (!is_sound) drop(message);
     plane.lines.push_back(std::move(line));
   }
 
@@ -154,18 +175,44 @@ class XplaneImport {
         if (field.number == 4) display_name = text_of(field.bytes);
       });
     });
-    if (!is_sound) drop();
+    if (!is_sound) drop(message);
     plane.texts[id] = display_name.empty() ? name : display_name;
+  }
+
+  // Of a kind of statistic: only its name matters here.
+  static void read_statistic(ByteView message, Plane& plane) {
+    std::uint64_t id = 0;
+    bool is_step = false;
+    (void)read_message(message, [&](const Field& entry) {
+      if (entry.number == 1) id = entry.value;
+      if (entry.number != 2) return;
+      (void)read_message(entry.bytes, [&](const Field& field) {
+        if (field.number == 2) is_step = as_text(field.bytes) == "step_num";
+      });
+    });
+    if (is_step) plane.step_statistic = id;
+  }
+  // The number of the step that an event tells; -1: none.
+  static std::int64_t step_in(ByteView statistic, const Plane& plane) {
+    std::uint64_t id = 0;
+    std::uint64_t value = UINT64_MAX;
+    const bool is_sound = read_message(statistic, [&](const Field& field) {
+      if (field.number == 1) id = field.value;
+      if (field.number == 3 || field.number == 4) value = field.value;  // without and with a sign
+    });
+    return is_sound && id == plane.step_statistic && value <= INT64_MAX ? static_cast<std::int64_t>(value) : -1;
   }
 
   void give(ByteView message, const Line& line, Plane& plane, std::uint32_t slot, SpanKind kind) {
     std::uint64_t id = 0;
     std::uint64_t offset_ps = 0;
     std::uint64_t duration_ps = 0;
+    std::int64_t step = -1;
     const bool is_sound = read_message(message, [&](const Field& field) {
       if (field.number == 1) id = field.value;
       if (field.number == 2) offset_ps = field.value;
       if (field.number == 3) duration_ps = field.value;
+      if (field.number == 4 && plane.step_statistic != 0 && step < 0) step = step_in(field.bytes, plane);
     });
     const std::uint64_t start_ns = line.start_ns + offset_ps / 1000;
     if (!is_sound || line.start_ns > kTimeMaxNs || start_ns > kTimeMaxNs) return drop();
@@ -181,7 +228,14 @@ class XplaneImport {
               .kind = kind,
               .process = slot,
               .thread = static_cast<std::uint32_t>(line.id)};
-    if (kind == SpanKind::kKernel && (text.starts_with("Memcpy") || text.starts_with("Memset"))) {
+    if (kind == SpanKind::kOperator || kind == SpanKind::kKernel) {
+      // What waits for data, on the host ("IteratorGetNext") or on the device ("infeed.1"), is the host's.
+      const bool is_wait = kind_of_label(text) == SpanKind::kDataWait;
+      if (is_wait) span.kind = SpanKind::kDataWait;
+      if (is_wait) span.process = main_slot();
+      if (kind == SpanKind::kOperator) span.step = step;
+    }
+    if (span.kind == SpanKind::kKernel && (text.starts_with("Memcpy") || text.starts_with("Memset"))) {
       span.kind = SpanKind::kTransfer;
     }
     if (kind == SpanKind::kStep) {
@@ -198,10 +252,12 @@ class XplaneImport {
   }
 
   ImportSink& out_;
+  const std::byte* end_ = nullptr;  // of the file
   std::uint64_t events_ = 0;
   std::uint32_t main_ = 0;
   std::uint32_t steps_of_ = 0;
   bool is_clock_told_ = false;
+  bool is_cut_off_ = false;
 };
 
 Result<ImportStats> open_path(const std::filesystem::path& path, ImportSink& out) {
@@ -213,7 +269,12 @@ Result<ImportStats> open_path(const std::filesystem::path& path, ImportSink& out
                "it as a binary file",
                path.filename().string())};
   }
-  const std::uint64_t events = XplaneImport(out).run(as_bytes(content));
+  XplaneImport import(out);
+  const std::uint64_t events = import.run(as_bytes(content));
+  if (events == 0 && import.is_cut_off()) {
+    return Error{ErrorCode::kCorrupt, format("{}: is damaged or cut off before its first whole event; copy it again",
+                                             path.filename().string())};
+  }
   if (events == 0) {
     return Error{ErrorCode::kInvalidInput,
                  format("{}: no event of a device or of the host in it; an XPlane file is written by jax.profiler or "

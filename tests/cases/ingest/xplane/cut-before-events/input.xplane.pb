@@ -1,0 +1,2 @@
+
+w/device:GPU:0
