@@ -309,7 +309,12 @@ void SmdebugTimeline::give(const Phase& phase, const std::string& name, std::int
   // What it belongs to is part of its name where the name alone does not say it.
   const bool is_plain = phase.name.empty() || phase.name == name;
   span.name = out_.name(strip_control(is_plain ? name : format("{}: {}", phase.name, name)).substr(0, kNameMax));
-  if (arguments.step >= 0) span.step = arguments.step;
+  if (arguments.step >= 0) {
+    span.step = arguments.step;
+  } else if (span.kind == SpanKind::kDataWait || span.kind == SpanKind::kForward) {
+    // Of the step that it leads to; one without any would be taken for evaluation, which has phases of its own here.
+    span.step = processes_.steps[span.process];
+  }
   if (span.kind == SpanKind::kWorkerStart) span.value_a = arguments.workers;
   out_.span(span);
 
@@ -324,6 +329,7 @@ void SmdebugTimeline::give(const Phase& phase, const std::string& name, std::int
     span.duration_ns = end_ns - before->second;
   }
   processes_.last_step_end_ns[span.process] = end_ns;
+  ++processes_.steps[span.process];
   span.kind = SpanKind::kStep;
   span.name = 0;
   out_.span(span);

@@ -49,6 +49,7 @@ struct SmdebugProcesses {
   };
   std::map<std::string, Known> known;                      // by what tells them apart
   std::map<std::uint32_t, std::int64_t> last_step_end_ns;  // by slot
+  std::map<std::uint32_t, std::int64_t> steps;             // so far, by slot
 };
 
 // One file of framework/pevents. Confined to the importing thread.
