@@ -29,6 +29,8 @@ bool is_replayed(const FactTable& facts) {
 
 }  // namespace
 
+std::string_view device_word(std::string_view label) { return label.starts_with("tpu") ? "TPU" : "GPU"; }
+
 std::optional<double> saved_pct(const FactTable& facts, const TraceCase& c, std::string_view freed) {
   return c.is_replayed ? number_in(scenario(facts, freed), "saved_pct") : std::nullopt;
 }

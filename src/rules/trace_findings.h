@@ -37,6 +37,9 @@ std::optional<double> steps_watched(const FactTable& facts, const Fact& device, 
 // How much shorter the whole would be if `freed` took no time, in percent; nothing where there is no replay to trust.
 std::optional<double> saved_pct(const FactTable& facts, const TraceCase& c, std::string_view freed);
 
+// "TPU" of "tpu0": what a device of that label is called in words.
+std::string_view device_word(std::string_view label);
+
 struct TraceHead {
   std::string cause;
   std::string loss;  // in words

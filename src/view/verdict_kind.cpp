@@ -8,6 +8,7 @@
 #include "cost/price.h"
 #include "rules/end_of_job.h"
 #include "rules/step_findings.h"
+#include "rules/trace_findings.h"
 #include "rules/words.h"
 #include "view/analyze.h"
 
@@ -78,8 +79,18 @@ std::string idle_words(const FactTable& facts) {
   }
   const double wall_ms = sum_of("wall_ms");
   if (wall_ms <= 0 || 100 * all_ms / wall_ms < kSaidFromPct) return {};
-  return format("the GPU computed nothing {} % of the time and no rule says what to change: mostly {}",
-                figure(100 * all_ms / wall_ms), words);
+  const Fact* const device = facts.find("device.time");
+  std::string text =
+      format("the {} computed nothing {} % of the time and no rule says what to change: mostly {}",
+             device_word(device == nullptr ? "" : device->where.device), figure(100 * all_ms / wall_ms), words);
+  // Python's profiler knows which function that was.
+  const Fact* const function = facts.find("device.idle_function");
+  const double function_ms = function == nullptr ? 0 : function->number("total_ms").value_or(0);
+  const double host_ms = sum_of("idle_host_ms");
+  if (host_ms == most_ms && function_ms > host_ms / 2) {
+    text += format(", {} % of it in {}", figure(100 * function_ms / host_ms), function->text("name").value_or("?"));
+  }
+  return text;
 }
 
 // Nothing: none of it is measured.
@@ -89,6 +100,14 @@ std::optional<double> left_to_win(const Breakdown& b) {
     if (part) sum = sum.value_or(0) + *part;
   }
   return sum ? std::optional(std::min(*sum, 100.0)) : std::nullopt;
+}
+
+std::string without_steps_words(const FactTable& facts, const AnalysisDocument& d) {
+  if (d.is_trace) return "the trace has no training steps, marked or inferred";
+  const bool has_machine = facts.find("system.use") != nullptr || facts.find("gpu.use") != nullptr;
+  const bool has_timeline = facts.find("negotiations.summary") != nullptr;
+  if (has_timeline && !has_machine) return "no training step was seen: the timeline has collectives alone";
+  return "no training step was seen: machine series only";
 }
 
 // What is likely without a step heads the answer, marked as such: a leak, a GPU that is too hot or little used.
@@ -115,8 +134,7 @@ void decide_verdict(const FactTable& facts, const RulesOutcome& outcome, Analysi
     // What a trace shows of a device holds without steps, too.
     const bool tells = (d.is_trace && has_finding) || tells_without_steps(d);
     d.verdict = tells ? VerdictKind::kFinding : VerdictKind::kCannotTell;
-    d.cannot_tell.insert(d.cannot_tell.begin(), d.is_trace ? "the trace has no training steps, marked or inferred"
-                                                           : "no training step was seen: machine series only");
+    d.cannot_tell.insert(d.cannot_tell.begin(), without_steps_words(facts, d));
     if (const std::string idle = idle_words(facts); d.is_trace && !idle.empty()) d.cannot_tell.push_back(idle);
     d.seen = seen_words(facts, d);
     return;

@@ -9,6 +9,7 @@
 #include "cost/machine_price.h"
 #include "cost/price.h"
 #include "model/losses.h"
+#include "rules/trace_findings.h"
 #include "rules/words.h"
 #include "view/fact_words.h"
 
@@ -79,7 +80,11 @@ std::string line(std::string_view label, std::string_view text) {
   return wrapped(format("  {:<5} {}", label, text), kTextColumn, kTextColumn);
 }
 
-std::string waiting_party(const AnalysisDocument& d) { return d.has_gpu ? "GPU" : "training"; }
+std::string waiting_party(const AnalysisDocument& d) {
+  if (!d.has_gpu) return "training";
+  const auto device = std::ranges::find(d.facts, "device.time", &Fact::kind);
+  return std::string(device_word(device == d.facts.end() ? "" : device->where.device));
+}
 
 // Counters of what is left out because nothing is made of it are in the JSON: nobody misses an answer for them.
 bool is_lost(const Loss& loss) {

@@ -80,8 +80,9 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
   const bool is_latency = per_step >= params.number("calls_per_step") && each_ms < kShortMs;
   Finding finding;
   finding.where = place_of({worst});
-  finding.cause = is_latency ? "Many small collectives: GPUs wait for latency, not for bandwidth"
-                             : "GPUs wait for communication that nothing hides";
+  const std::string_view devices_word = device_word(worst->where.device);
+  finding.cause = is_latency ? format("Many small collectives: {}s wait for latency, not for bandwidth", devices_word)
+                             : format("{}s wait for communication that nothing hides", devices_word);
   finding.loss = format("{} % of the time", figure(worst_pct));
   finding.severity = worst_pct >= 25 ? Severity::kCritical : Severity::kWarning;
   finding.certainty = Certainty::kCertain;

@@ -18,6 +18,7 @@ constexpr std::array kParams{
               .unit = "%",
               .help = "share of the device's time in one kernel from which on the rule speaks"}};
 constexpr std::size_t kNameMax = 60;
+constexpr double kIdlePct = 50;  // of all devices' time: from here on no kernel is what it goes into
 
 struct Remedy {
   std::string_view sort;  // of kernel
@@ -46,6 +47,16 @@ bool is_expected(const Fact& kernel) {
   return is_matrix && (kernel.number("matrix_units") != 0 || kernel.text("type") == "fp32");
 }
 
+bool is_mostly_idle(const FactTable& facts) {
+  double idle_ms = 0;
+  double wall_ms = 0;
+  for (const Fact* device : facts.all("device.time")) {
+    idle_ms += device->number("idle_ms").value_or(0);
+    wall_ms += device->number("wall_ms").value_or(0);
+  }
+  return 100 * idle_ms > kIdlePct * wall_ms;
+}
+
 std::string short_name(const std::string& name) {
   return name.size() <= kNameMax ? name : name.substr(0, kNameMax - 3) + "...";
 }
@@ -56,13 +67,13 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
   const Fact* kernel = facts.find("kernels.kernel");  // the one that takes most
   const double total_ms = kernel->number("total_ms").value_or(0);
   const double share = c->share_of_all_pct(total_ms);
-  if (share < params.number("share_pct") || is_expected(*kernel)) return {};
+  if (share < params.number("share_pct") || is_expected(*kernel) || is_mostly_idle(facts)) return {};
   const std::string sort = kernel->text("sort").value_or("other");
-  Finding finding =
-      trace_finding(*c, {.cause = "One kernel takes much of the GPU's time",
-                         .loss = format("{} % of it in {}", figure(share), sort == "other" ? "one" : sort),
-                         .claims = "",
-                         .lost_ms = total_ms});
+  Finding finding = trace_finding(
+      *c, {.cause = format("One kernel takes much of the {}'s time", device_word(c->device->where.device)),
+           .loss = format("{} % of it in {}", figure(share), sort == "other" ? "one" : sort),
+           .claims = "",
+           .lost_ms = total_ms});
   // It does something that is needed: how much of it could go is not known.
   finding.severity = Severity::kInfo;
   finding.certainty = Certainty::kLikely;
@@ -97,7 +108,8 @@ extern constinit const RuleSpec rule_kernel_hotspot{
     .title = "One kernel takes much of the GPU's time",
     .why =
         "Looks at the kernel that takes most of a device's time. Matrix products, convolutions and attention "
-        "are where a training lives and are not meant, nor is communication.",
+        "are where a training lives and are not meant, nor is communication. Says nothing where the devices idle more "
+        "than half of the time.",
     .advice = "By the sort of the kernel: what usually makes it cheaper, with the step without it as the limit.",
     .needs = kNeeds,
     .params = kParams,

@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/text.h"
@@ -20,18 +21,30 @@ constexpr std::array kParams{
 
 constexpr double kHeldPct = 50;  // of a GPU's memory, that is held while nothing runs there
 
+// "gpu0/mig1": an instance of a split one.
+bool is_instance(std::string_view device) {
+  const std::size_t slash = device.rfind('/');
+  return slash != std::string_view::npos && device.substr(slash + 1).starts_with("mig");
+}
+
+// "algo-2" of "algo-2/gpu0": files of several machines name theirs so.
+std::string node_of(const Where& where) {
+  const std::size_t slash = where.device.rfind('/');
+  return slash == std::string::npos ? where.node : where.device.substr(0, slash);
+}
+
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   std::map<std::string, std::pair<std::vector<const Fact*>, std::vector<const Fact*>>> by_node;  // unused, used
   for (const Fact* use : facts.all("gpu.use")) {
     // Missing is not unused; nor is one that others work on, or an instance of a split one.
     const auto ever = use->number("ever_pct");
-    if (!ever || use->where.device.find('/') != std::string::npos || !is_seen_for(*use, params.number("patience")))
-      continue;
+    if (!ever || is_instance(use->where.device) || !is_seen_for(*use, params.number("patience"))) continue;
     const bool is_unused = *ever <= params.number("ever_pct") && !is_in_use(*use);
     if (!is_unused && use->number("is_of_job") == 0) continue;
-    auto& [unused, used] = by_node[use->where.node];
+    auto& [unused, used] = by_node[node_of(use->where)];
     (is_unused ? unused : used).push_back(use);
   }
+  const bool has_used = std::ranges::any_of(by_node, [](const auto& node) { return !node.second.second.empty(); });
   for (const auto& [node, gpus] : by_node) {
     const auto& [unused, used] = gpus;
     if (unused.empty()) continue;
@@ -50,8 +63,9 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     }
     Finding finding;
     finding.where = place_of(unused);
-    finding.cause = used.empty() ? format("No GPU is used: {} idle", devices_words(unused))
-                                 : format("{} of {} GPUs unused", unused.size(), all);
+    finding.cause = !used.empty() ? format("{} of {} GPUs unused", unused.size(), all)
+                    : has_used    ? format("No GPU of one machine is used: {} idle", devices_words(unused))
+                                  : format("No GPU is used: {} idle", devices_words(unused));
     finding.loss = "paid for all the time";
     finding.severity = 2 * unused.size() > all ? Severity::kCritical : Severity::kWarning;
     if (!used.empty()) {
@@ -77,7 +91,10 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     }
     if (held >= 1e8)
       finding.why.push_back(format("the job holds {} of memory on them all the same", format_bytes(held)));
-    if (used.empty()) {
+    if (used.empty() && has_used) {
+      finding.advice.push_back({.change = "start the job on this machine too (torchrun --nnodes), or take one less",
+                                .note = "GPUs of the others work"});
+    } else if (used.empty()) {
       finding.advice.push_back(
           {.change = "move model and batches to the GPU (.to('cuda')), or take a machine without one",
            .note = "an idle GPU costs as much as a busy one"});
