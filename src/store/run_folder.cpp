@@ -190,6 +190,11 @@ Result<RunFolder> RunFolder::find(const fs::path& home, std::string_view run_unt
     run.info_.node = recording->info().node;
     run.info_.hotlap_version = recording->info().hotlap_version;
     run.info_.interval_ns = recording->info().interval_ns;
+    // How a job that was recorded ended is in its run.json alone; what was imported is whole once it is closed.
+    if (recording->is_closed()) {
+      run.info_.status =
+          recording->info().attributes.contains("source.file") ? RunStatus::kFinished : RunStatus::kEnded;
+    }
     return run;
   }
   const bool is_path = run_untrusted.find('/') != std::string_view::npos || as_path.extension() == ".hotlap";

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/format.h"
+
 namespace hotlap {
 namespace {
 
@@ -95,6 +97,8 @@ std::optional<Change> change_of(std::span<const Measured> before, std::span<cons
   }
   return out;
 }
+
+std::string change_figure(double change) { return std::fabs(change) < 0.05 ? "0.0" : format("{:+.1f}", change); }
 
 std::string_view word_of(const Change& change, std::string_view when_lower, std::string_view when_higher) {
   if (change.high < 0) return when_lower;

@@ -7,6 +7,7 @@
 // over the pooled variance), and there is no floor.
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace hotlap {
@@ -37,6 +38,9 @@ struct Change {
 // Nothing when a side is empty, a percentage is asked of a value that is not positive, or the only run of either side
 // has no interval of its own.
 std::optional<Change> change_of(std::span<const Measured> before, std::span<const Measured> after, ChangeScale scale);
+
+// "+3.1", "-0.4"; what rounds to nothing has no sign.
+std::string change_figure(double change);
 
 // "no difference" unless the whole interval lies on one side of 0; else the word given for it.
 std::string_view word_of(const Change& change, std::string_view when_lower, std::string_view when_higher);

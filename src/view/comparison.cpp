@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "rules/words.h"
 #include "view/analyze.h"
+#include "view/change.h"
 #include "view/previous_run.h"
 
 namespace hotlap {
@@ -208,8 +209,9 @@ CheckedCondition check(const FailCondition& condition, const ComparedFigure& com
   const bool asks_for_fall = !condition.is_greater && condition.limit <= 0;
   const bool is_chance = (asks_for_rise && change.low <= 0) || (asks_for_fall && change.high >= 0);
   out.holds = is_beyond(value) && !is_chance;
-  out.why = format("{} changed by {:+.1f} {} ({:+.1f} to {:+.1f})", compared.desc->name, change.change,
-                   compared.desc->scale == ChangeScale::kPercent ? "%" : "points", change.low, change.high);
+  out.why = format("{} changed by {} {} ({} to {})", compared.desc->name, change_figure(change.change),
+                   compared.desc->scale == ChangeScale::kPercent ? "%" : "points", change_figure(change.low),
+                   change_figure(change.high));
   if (is_beyond(value) && is_chance) out.why += ": not more than the measurements differ";
   return out;
 }

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cost/price.h"
 #include "rules/words.h"
+#include "view/change.h"
 #include "view/comparison.h"
 
 namespace hotlap {
@@ -51,7 +52,8 @@ std::string change_text(const ComparedFigure& compared) {
   if (!compared.change) return {};
   const Change& change = *compared.change;
   const std::string_view unit = compared.desc->scale == ChangeScale::kPercent ? "%" : "points";
-  return format("{:+.1f} {} ({:+.1f} to {:+.1f})", change.change, unit, change.low, change.high);
+  return format("{} {} ({} to {})", change_figure(change.change), unit, change_figure(change.low),
+                change_figure(change.high));
 }
 
 std::string run_line(const ComparedRun& run) {

@@ -165,6 +165,7 @@ class Tracks {
   }
 
   void read(RecordingReader& reader, TimeRange range) {
+    is_imported_ |= reader.info().attributes.contains("source.file");
     const std::set<std::string> gpus = gpus_of_job(reader, range);
     std::map<std::uint32_t, std::pair<Track*, const StoredSeries*>> by_series;
     std::vector<SeriesHandle> wanted;
@@ -205,7 +206,9 @@ class Tracks {
     ResourceMeans out;
     out.cpu_busy_pct = cpu();
     out.gpu_busy_pct = tracks_[2].mean("no GPU was recorded");
-    const std::string_view no_detail = tracks_[2].has_series() ? "this GPU does not tell" : "no GPU was recorded";
+    const std::string_view no_detail = !tracks_[2].has_series() ? "no GPU was recorded"
+                                       : is_imported_           ? "not in the files"
+                                                                : "this GPU does not tell";
     out.gpu_sm_active_pct = tracks_[3].mean(no_detail);
     out.memory_bytes = tracks_[4].mean("the job's processes were not sampled");
     out.gpu_memory_bytes = tracks_[5].mean(no_detail);
@@ -229,6 +232,7 @@ class Tracks {
   }
 
   std::vector<Track> tracks_;
+  bool is_imported_ = false;  // nobody asked the GPU
 };
 
 }  // namespace

@@ -12,8 +12,8 @@
 namespace hotlap {
 namespace {
 
-constexpr std::array<std::string_view, 7> kAreas{"argument", "loader",      "precision", "code",
-                                                 "version",  "environment", "machine"};
+constexpr std::array<std::string_view, 8> kAreas{"argument", "told",    "loader",      "precision",
+                                                 "code",     "version", "environment", "machine"};
 constexpr std::string_view kNotSet = "not set";
 constexpr std::size_t kTextBytesMax = 200;
 
@@ -78,6 +78,11 @@ void take_attribute(std::string_view key, const std::string& text, RunSettings& 
       return take_members(text, number == "1" ? "" : format("loader {} ", number), kLoaderOwn, out["loader"]);
     }
     return take_members(text, std::string(told->what) + " ", {}, out["version"]);
+  }
+  constexpr std::string_view kMeta = "meta.";
+  if (key.starts_with(kMeta)) {
+    out["told"].try_emplace(clipped(std::string(key.substr(kMeta.size()))), clipped(text));
+    return;
   }
   constexpr std::string_view kCode = "code.";
   if (key.starts_with(kCode)) {

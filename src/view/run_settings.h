@@ -10,7 +10,8 @@
 
 namespace hotlap {
 
-// area → name → text. Areas: "argument", "environment", "loader", "precision", "version", "code", "machine".
+// area → name → text. Areas: "argument", "told" (by meta.json, and by attributes "meta.…" of imports), "environment",
+// "loader", "precision", "version", "code", "machine".
 using RunSettings = std::map<std::string, std::map<std::string, std::string>>;
 
 RunSettings read_run_settings(const RunInfo& info, RunReader& reader);

@@ -140,7 +140,28 @@ bool names_trace(const Args& args, const std::filesystem::path& home) {
          (means_foreign(home, before.front()) || means_foreign(home, after.front()));
 }
 
-Result<int> run_traces(const Args& args, const std::filesystem::path& home, Streams& streams) {
+struct TraceSides {
+  TraceSide before;
+  TraceSide after;
+};
+Result<TraceSides> trace_sides(const Args& args, const std::filesystem::path& home, Streams& streams) {
+  std::optional<ImportedRun> before_files;
+  std::optional<ImportedRun> after_files;
+  TraceSides sides;
+  HOTLAP_TRY_ASSIGN(sides.before, trace_side(home, args.positional("BEFORE").front(), before_files, streams));
+  HOTLAP_TRY_ASSIGN(sides.after, trace_side(home, args.positional("AFTER").front(), after_files, streams));
+  return sides;
+}
+
+// Both sides name runs of ours, though something of that name lies here, too.
+bool may_be_runs(const Args& args, const std::filesystem::path& home) {
+  const auto is_run = [&](const std::string& word) {
+    return word.find('/') == std::string::npos && RunFolder::find(home, word).ok();
+  };
+  return is_run(args.positional("BEFORE").front()) && is_run(args.positional("AFTER").front());
+}
+
+Result<int> show_traces(const Args& args, const TraceSides& sides, Streams& streams) {
   const std::string name = args.text("--format").value_or(args.has("--json") ? "json" : "text");
   if (name != "text" && name != "json") {
     return Error{ErrorCode::kInvalidInput, format("traces are compared as text or json, not {}", one_line(name))};
@@ -148,11 +169,7 @@ Result<int> run_traces(const Args& args, const std::filesystem::path& home, Stre
   if (args.has("--fail-on") || args.has("--price")) {
     return Error{ErrorCode::kInvalidInput, "--fail-on and --price are for runs: a trace has too few steps to judge"};
   }
-  std::optional<ImportedRun> before_files;
-  std::optional<ImportedRun> after_files;
-  HOTLAP_TRY_ASSIGN(const TraceSide before, trace_side(home, args.positional("BEFORE").front(), before_files, streams));
-  HOTLAP_TRY_ASSIGN(const TraceSide after, trace_side(home, args.positional("AFTER").front(), after_files, streams));
-  const TraceComparison comparison = compare_traces(before, after);
+  const TraceComparison comparison = compare_traces(sides.before, sides.after);
   streams.out << (name == "json" ? trace_comparison_json(comparison) : trace_comparison_text(comparison));
   return int{kExitSuccess};
 }
@@ -161,7 +178,11 @@ Result<int> run(const Args& args, Streams& streams) {
   HOTLAP_TRY_ASSIGN(const std::filesystem::path home, hotlap_home());
   if (args.has("--traces") || names_trace(args, home)) {
     if (args.positional("AFTER").empty()) return Error{ErrorCode::kInvalidInput, "--traces takes two traces"};
-    return run_traces(args, home, streams);
+    Result<TraceSides> sides = trace_sides(args, home, streams);
+    if (sides.ok()) return show_traces(args, *sides, streams);
+    // What lies here is no trace: then the runs of that name are meant.
+    if (args.has("--traces") || sides.error().code != ErrorCode::kUnsupported || !may_be_runs(args, home))
+      return std::move(sides).error();
   }
   HOTLAP_TRY_ASSIGN(const ComparisonFormat format_wanted, format_of(args));
   std::vector<FailCondition> conditions;
