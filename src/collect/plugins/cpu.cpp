@@ -4,8 +4,10 @@
 // that the hypervisor gave to others; idle and iowait are time without work. The kernel lets idle and iowait shrink
 // by a tick now and then: the integer is kept as it is, readers take a decrease for a reset.
 #include <array>
+#include <numeric>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/format.h"
 #include "collect/collector.h"
 #include "collect/sample.h"
@@ -107,6 +109,9 @@ constexpr std::array kMetrics{
 
 using Fields = std::array<std::uint64_t, kFields>;
 
+std::uint64_t total_ticks(const Fields& f) {
+  return std::accumulate(f.begin() + kUser, f.begin() + kGuest, std::uint64_t{0});
+}
 std::uint64_t busy_ticks(const Fields& f) { return f[kUser] + f[kNice] + f[kSystem] + f[kIrq] + f[kSoftirq]; }
 
 class CpuCollector final : public Collector {
@@ -121,18 +126,33 @@ class CpuCollector final : public Collector {
       return Error{ErrorCode::kIo, file_.path() + ": does not start with the line of all cores"};
     Fields fields{};
     const std::size_t found = cursor.numbers(fields);
-    for (std::uint16_t m = kUser; m <= kGuestNice; ++m) {
-      out.add(total_[m], m < found ? Value::of(fields[m]) : Value::missing(MissingReason::kNotSupported));
-    }
-    out.add(total_[kBusy],
-            found > kSoftirq ? Value::of(busy_ticks(fields)) : Value::missing(MissingReason::kNotSupported));
     cursor.skip_line();
-    sample_cores(cursor, tick.number, out);
+    const bool has_changed = sample_cores(cursor, tick.number, out);
+    sample_totals(fields, found, has_changed && has_leapt(fields, tick.t_ns), out);
+    last_total_ticks_ = total_ticks(fields);
+    last_ns_ = tick.t_ns;
     sample_tasks(cursor, out);
     return Outcome::kSampled;
   }
 
  private:
+  void sample_totals(const Fields& fields, std::size_t found, bool is_reset, SampleSink& out) {
+    const auto put = [&](Metric metric, bool is_there, std::uint64_t ticks) {
+      out.add(total_[metric], !is_there  ? Value::missing(MissingReason::kNotSupported)
+                              : is_reset ? Value::missing(MissingReason::kCounterReset)
+                                         : Value::of(ticks));
+    };
+    for (std::uint16_t m = kUser; m <= kGuestNice; ++m) put(static_cast<Metric>(m), m < found, fields[m]);
+    put(kBusy, found > kSoftirq, busy_ticks(fields));
+  }
+
+  // Where the totals are of the cores online only (as containers have them), a core that comes brings all its past.
+  bool has_leapt(const Fields& fields, std::int64_t t_ns) const {
+    const double passed_s = static_cast<double>(t_ns - last_ns_) / static_cast<double>(kNsPerS);
+    const double most_ticks = (passed_s / kTickSeconds + 1) * static_cast<double>(cores_.size());
+    return static_cast<double>(total_ticks(fields)) - static_cast<double>(last_total_ticks_) > 2 * most_ticks;
+  }
+
   struct Core {
     SeriesSet<kCoreSeries> series;
     std::uint64_t pass = 0;  // of the last sighting; 0: never
@@ -140,8 +160,10 @@ class CpuCollector final : public Collector {
     bool is_refused = false;  // beyond the bound
   };
 
-  void sample_cores(TextCursor& cursor, std::uint64_t tick_number, SampleSink& out) {
+  // Whether others are online than at the tick before.
+  bool sample_cores(TextCursor& cursor, std::uint64_t tick_number, SampleSink& out) {
     ++pass_;
+    bool has_changed = false;
     std::uint64_t online = 0;
     for (; cursor.accept("cpu"); cursor.skip_line()) {
       std::uint64_t id = 0;
@@ -152,6 +174,7 @@ class CpuCollector final : public Collector {
       if (id >= cores_.size()) cores_.resize(id + 1);
       Core& core = cores_[id];
       core.pass = pass_;
+      has_changed |= !core.is_online && tick_number > 0;
       if (!core.is_online) come_online(core, id, tick_number, out);
       if (core.is_refused) continue;
       out.add(core.series[0],
@@ -163,16 +186,18 @@ class CpuCollector final : public Collector {
     }
     if (online == 0) {  // no machine is without a core: the text is not what it should be
       out.add(total_[kCount], Value::missing(MissingReason::kReadFailed));
-      return;
+      return false;
     }
     out.add(total_[kCount], Value::of(online));
     for (std::size_t id = 0; id < cores_.size(); ++id) {
       Core& core = cores_[id];
       if (!core.is_online || core.pass == pass_) continue;
       core.is_online = false;
+      has_changed = true;
       out.event(EventKind::kCpuOffline, static_cast<std::int64_t>(id), {});
       if (!core.is_refused) core.series.add_missing(out, MissingReason::kSourceLost);
     }
+    return has_changed;
   }
 
   void come_online(Core& core, std::uint64_t id, std::uint64_t tick_number, SampleSink& out) {
@@ -211,6 +236,8 @@ class CpuCollector final : public Collector {
   std::vector<Core> cores_;  // by id
   std::size_t cores_recorded_ = 0;
   std::uint64_t pass_ = 0;
+  std::uint64_t last_total_ticks_ = 0;
+  std::int64_t last_ns_ = 0;
 };
 
 Result<std::unique_ptr<Collector>> open(const Host& host) {

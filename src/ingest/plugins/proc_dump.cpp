@@ -15,6 +15,7 @@
 #include "ingest/dump_clock.h"
 #include "ingest/importer.h"
 #include "ingest/lines.h"
+#include "model/clock_step.h"
 
 namespace hotlap {
 namespace {
@@ -26,7 +27,7 @@ constexpr std::size_t kFilesMax = 64;
 // Collectors that read nothing but such files, and those whose presence makes them worth asking.
 struct Source {
   std::string_view collector;
-  std::array<std::string_view, 6> files;
+  std::array<std::string_view, 8> files;
 };
 constexpr std::array kSources{
     Source{"cpu", {"/proc/stat"}},
@@ -38,17 +39,19 @@ constexpr std::array kSources{
     Source{"nfs", {"/proc/self/mountstats"}},
     Source{"cgroup",
            {"/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat",
-            "/sys/fs/cgroup/io.stat", "/sys/fs/cgroup/cpuacct.usage", "/sys/fs/cgroup/memory.usage_in_bytes"}},
+            "/sys/fs/cgroup/io.stat", "/sys/fs/cgroup/cpu/cpu.stat", "/sys/fs/cgroup/cpu/cpuacct.usage",
+            "/sys/fs/cgroup/memory/memory.usage_in_bytes", "/sys/fs/cgroup/memory/memory.stat"}},
 };
 constexpr std::string_view kGroupFolder = "/sys/fs/cgroup/";
-// What version 1 alone has. Its hierarchies are taken for one folder: their files have names of their own.
-constexpr std::array<std::string_view, 9> kOfVersion1{
-    "/sys/fs/cgroup/cpuacct.usage",         "/sys/fs/cgroup/cpu.cfs_quota_us",
-    "/sys/fs/cgroup/cpu.cfs_period_us",     "/sys/fs/cgroup/memory.usage_in_bytes",
-    "/sys/fs/cgroup/memory.limit_in_bytes", "/sys/fs/cgroup/memory.failcnt",
-    "/sys/fs/cgroup/memory.oom_control",    "/sys/fs/cgroup/blkio.throttle.io_service_bytes_recursive",
-    "/sys/fs/cgroup/cpuset.effective_cpus"};
-constexpr std::array<std::string_view, 23> kPaths{"/proc/stat",
+// Of version 1, whatever the folder is called in the dump: "cpu,cpuacct", "cpuacct".
+constexpr std::array<std::string_view, 4> kFoldersV1{"cpu/", "memory/", "blkio/", "cpuset/"};
+constexpr std::string_view kMountsV2 = "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+constexpr std::string_view kMountsV1 =
+    "34 23 0:30 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+    "31 23 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+    "32 23 0:28 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio\n"
+    "33 23 0:29 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n";
+constexpr std::array<std::string_view, 35> kPaths{"/proc/stat",
                                                   "/proc/meminfo",
                                                   "/proc/diskstats",
                                                   "/proc/net/dev",
@@ -70,12 +73,52 @@ constexpr std::array<std::string_view, 23> kPaths{"/proc/stat",
                                                   "/sys/fs/cgroup/cpu.pressure",
                                                   "/sys/fs/cgroup/io.pressure",
                                                   "/sys/fs/cgroup/memory.pressure",
-                                                  "/sys/fs/cgroup/cpuset.cpus.effective"};
+                                                  "/sys/fs/cgroup/cpuset.cpus.effective",
+                                                  "/sys/fs/cgroup/cpu/cpu.stat",
+                                                  "/sys/fs/cgroup/memory/memory.stat",
+                                                  "/sys/fs/cgroup/cpu/cpuacct.usage",
+                                                  "/sys/fs/cgroup/cpu/cpu.cfs_quota_us",
+                                                  "/sys/fs/cgroup/cpu/cpu.cfs_period_us",
+                                                  "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+                                                  "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+                                                  "/sys/fs/cgroup/memory/memory.oom_control",
+                                                  "/sys/fs/cgroup/memory/memory.failcnt",
+                                                  "/sys/fs/cgroup/blkio/blkio.throttle.io_service_bytes_recursive",
+                                                  "/sys/fs/cgroup/blkio/blkio.throttle.io_serviced_recursive",
+                                                  "/sys/fs/cgroup/cpuset/cpuset.effective_cpus"};
 constexpr std::string_view kCpuStat = kPaths[12];
 constexpr std::string_view kMemoryStat = kPaths[13];
 constexpr std::string_view kIoStat = kPaths[14];
 constexpr std::string_view kCpuMax = kPaths[15];
+constexpr std::string_view kCpuStatV1 = kPaths[23];
+constexpr std::string_view kMemoryStatV1 = kPaths[24];
+constexpr std::string_view kQuotaPeriodUs = "100000";       // the kernel's, which hardly anybody changes
 constexpr std::string_view kPressure = "/proc/pressure/?";  // which of them is not told
+
+bool is_of_group_v1(std::string_view path) {
+  if (!path.starts_with(kGroupFolder)) return false;
+  path.remove_prefix(kGroupFolder.size());
+  return std::ranges::any_of(kFoldersV1, [&](std::string_view folder) { return path.starts_with(folder); });
+}
+
+// "sys/fs/cgroup/cpu,cpuacct/docker/c0ffee/cpu.stat": the first folder is a controller's.
+bool lies_in_v1(std::string_view name) {
+  if (!name.starts_with(kGroupFolder.substr(1))) return false;
+  const std::string_view folder = name.substr(kGroupFolder.size() - 1);
+  constexpr std::array<std::string_view, 7> kControllers{"cpu/",    "cpuacct/", "cpu,cpuacct/", "cpuacct,cpu/",
+                                                         "memory/", "blkio/",   "cpuset/"};
+  return std::ranges::any_of(kControllers, [&](std::string_view one) { return folder.starts_with(one); });
+}
+
+// Of a control group, by the file's name. Two of them are called alike in both versions: then by the folder.
+std::string_view group_path_named(std::string_view file, bool is_v1) {
+  std::string_view found;
+  for (const std::string_view path : kPaths) {
+    if (!path.starts_with(kGroupFolder) || path.substr(path.rfind('/') + 1) != file) continue;
+    if (found.empty() || is_of_group_v1(path) == is_v1) found = path;
+  }
+  return found;
+}
 
 // The one of kPaths that `text` names: "/proc/net/dev", "proc/net/dev", "net/dev", "net_dev.txt"; of a control group
 // whatever its folder: "/sys/fs/cgroup/kubepods/cpu.stat", "cpu.stat".
@@ -87,14 +130,11 @@ std::string_view path_named(std::string_view text) {
   const std::string_view file = std::string_view(name).substr(name.rfind('/') + 1);
   const bool may_be_of_group =
       file.size() == name.size() || name.starts_with(kGroupFolder.substr(1)) || name.starts_with("cgroup/");
-  for (const std::string_view path : kOfVersion1) {
-    if (may_be_of_group && file == path.substr(kGroupFolder.size())) return path;
+  if (may_be_of_group) {
+    if (const std::string_view path = group_path_named(file, lies_in_v1(name)); !path.empty()) return path;
   }
   for (const std::string_view path : kPaths) {
-    if (path.starts_with(kGroupFolder)) {
-      if (may_be_of_group && file == path.substr(kGroupFolder.size())) return path;
-      continue;
-    }
+    if (path.starts_with(kGroupFolder)) continue;
     std::string known(path.substr(sizeof("/proc/") - 1));
     if (name == known) return path;
     std::ranges::replace(known, '/', '_');
@@ -168,11 +208,14 @@ std::string_view path_of_line(std::string_view line) {
       next_word(loads).find('/') != std::string_view::npos) {
     return kPaths[4];
   }
-  if (begins({"usage_usec", "user_usec", "system_usec", "nr_periods", "nr_throttled", "throttled_usec"}))
+  if (begins(
+          {"usage_usec", "user_usec", "system_usec", "nr_periods", "nr_throttled", "throttled_usec", "throttled_time"}))
     return kCpuStat;
-  if (begins({"anon", "file", "inactive_file", "kernel_stack", "shmem"}) && leading_numbers(rest) == 1)
+  if (begins({"anon", "file", "cache", "inactive_file", "kernel_stack", "shmem"}) && leading_numbers(rest) == 1)
     return kMemoryStat;
+  // "max 100000", "400000 100000"
   if (first == "max" && leading_numbers(rest) == 1) return kCpuMax;
+  if (parse_u64(first) && trim(rest) == kQuotaPeriodUs) return kCpuMax;
   const bool is_key = !first.empty() && first.front() >= 'a' && first.front() <= 'z';
   if (is_key && leading_numbers(rest) == 1 &&
       first.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos) {
@@ -191,8 +234,15 @@ class DumpSink final : public SampleSink {
   }
   std::uint64_t samples() const { return samples_; }
 
+  // Nobody looked: what counters grew by across `t_ns` is not of the time that passed.
+  void add_gap(std::int64_t t_ns) {
+    for (const SeriesHandle series : series_) out_.sample(series, t_ns, Value::missing(MissingReason::kNotSampled));
+  }
+
   SeriesHandle series(std::uint16_t metric, std::string_view instance) override {
-    return out_.series(spec_.metrics[metric], instance);
+    const SeriesHandle handle = out_.series(spec_.metrics[metric], instance);
+    if (handle.valid()) series_.push_back(handle);
+    return handle;
   }
   void add(SeriesHandle series, Value value) override {
     ++samples_;
@@ -207,6 +257,7 @@ class DumpSink final : public SampleSink {
  private:
   ImportSink& out_;
   const CollectorSpec& spec_;
+  std::vector<SeriesHandle> series_;
   std::int64_t t_ns_ = 0;
   std::int64_t offset_ = 0;
   std::uint64_t samples_ = 0;
@@ -216,7 +267,7 @@ class ProcDumpImporter final : public StreamImporter {
  public:
   explicit ProcDumpImporter(ImportSink& out) : out_(out) {
     // Where a control group's files are looked for.
-    (void)host_.write("/proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+    (void)host_.write("/proc/self/mountinfo", kMountsV2);
     (void)host_.write("/proc/self/status", "Name:\tjob\n");
     for (const Source& source : kSources) {
       for (const CollectorSpec* spec : all_collectors()) {
@@ -255,6 +306,8 @@ class ProcDumpImporter final : public StreamImporter {
   void take(const TextLine& line) {
     if (error_) return;
     if (const auto header = read_dump_header(line.text)) {
+      if (is_in_dump_ && names_file(*header) && headed_.goes_on(*header))
+        return take_path(path_named(header->rest), line.offset);
       end_dump();
       begin_dump(*header, line.offset);
       return;
@@ -263,25 +316,32 @@ class ProcDumpImporter final : public StreamImporter {
       if (!trim(line.text).empty()) drop(line.offset);
       return;
     }
-    if (const auto marker = read_marker(line.text)) {
-      path_ = *marker;
-      is_path_told_ = true;
-      // One group only: what comes again in a dump is of another.
-      if (path_.starts_with(kGroupFolder) && files_.contains(path_)) path_ = {};
-      if (path_.empty()) drop(line.offset);
-      return;
-    }
+    if (const auto marker = read_marker(line.text)) return take_path(*marker, line.offset);
     if (line.text.starts_with('#')) return;
     if (!line.has_end || line.is_too_long) return drop(line.offset);
     take_content(line);
   }
 
+  void take_path(std::string_view path, std::int64_t offset) {
+    path_ = path;
+    is_path_told_ = true;
+    // One group only: what comes again in a dump is of another.
+    if (path_.starts_with(kGroupFolder) && files_.contains(path_)) path_ = {};
+    if (path_.empty()) drop(offset);
+  }
+
+  static bool names_file(const DumpHeader& header) {
+    return header.rest.starts_with('/') || !path_named(header.rest).empty();
+  }
+
   void begin_dump(const DumpHeader& header, std::int64_t offset) {
     is_in_dump_ = true;
+    headed_.begin(header, names_file(header));
     t_ns_ = header.t_ns;
     offset_ = offset;
     path_ = path_named(header.rest);
-    is_path_told_ = !path_.empty();
+    is_path_told_ = names_file(header);
+    if (is_path_told_ && path_.empty()) drop(offset);
     if (is_clock_told_) return;
     is_clock_told_ = true;
     out_.clock({.offset_ns = 0, .uncertainty_ns = kNsPerS, .is_absolute = header.is_unix_time()});
@@ -348,33 +408,49 @@ class ProcDumpImporter final : public StreamImporter {
     if (!irq.empty()) files_[std::string(kPaths[9])] = irq;
   }
 
+  // Files that are called alike in both versions, where their folder was not told. The first dump with a group's file
+  // says which version the machine has.
+  void tell_versions_apart() {
+    const auto move_if = [&](std::string_view from, std::string_view to, std::string_view key) {
+      const auto found = files_.find(from);
+      if (found == files_.end() || found->second.find(key) == std::string::npos || files_.contains(to)) return;
+      files_[std::string(to)] = std::move(found->second);
+      files_.erase(found);
+    };
+    move_if(kCpuStat, kCpuStatV1, "throttled_time ");
+    move_if(kMemoryStat, kMemoryStatV1, "total_rss ");
+    if (is_version_told_) return;
+    for (const auto& [path, text] : files_) {
+      if (!path.starts_with(kGroupFolder)) continue;
+      is_version_told_ = true;
+      // Of a machine with both, pressure is told by version 2.
+      if (is_of_group_v1(path))
+        (void)host_.write("/proc/self/mountinfo", std::string(kMountsV1) + std::string(kMountsV2));
+    }
+  }
+
   void end_dump() {
     if (!is_in_dump_ || error_) return;
     is_in_dump_ = false;
     tell_pressure_apart();
+    tell_versions_apart();
     tell_time();
     tell_cores();
     host_.set_time(t_ns_);
-    if (std::ranges::any_of(kOfVersion1, [&](std::string_view path) { return files_.contains(path); })) {
-      (void)host_.write("/proc/self/mountinfo",
-                        "30 23 0:26 / /sys/fs/cgroup rw - cgroup cgroup rw,cpu,cpuacct,cpuset,memory,blkio\n");
+    for (const std::string_view path : kPaths) {
+      const auto found = files_.find(path);
+      // What this dump lacks must not be read again.
+      if (found == files_.end() && !host_.exists(path)) continue;
+      Result<void> written = host_.write(path, found == files_.end() ? std::string_view{} : found->second);
+      if (!written.ok()) {
+        error_ = std::move(written).error();
+        return;
+      }
     }
-    const auto is_written = [&](std::string_view path) { return write(path); };
-    if (!std::ranges::all_of(kPaths, is_written) || !std::ranges::all_of(kOfVersion1, is_written)) return;
     if (files_.empty()) drop(offset_);
     for (const auto& reader : readers_) read(*reader);
     files_.clear();
     bytes_ = 0;
-  }
-
-  // False: it failed.
-  bool write(std::string_view path) {
-    const auto found = files_.find(path);
-    // What this dump lacks must not be read again.
-    if (found == files_.end() && !host_.exists(path)) return true;
-    Result<void> written = host_.write(path, found == files_.end() ? std::string_view{} : found->second);
-    if (!written.ok()) error_ = std::move(written).error();
-    return !error_;
   }
 
   // The wall clock may have jumped since the dump before, and the machine may have slept.
@@ -383,8 +459,16 @@ class ProcDumpImporter final : public StreamImporter {
       const auto found = files_.find(path);
       return found == files_.end() ? std::string_view{} : std::string_view(found->second);
     };
+    const std::int64_t before_ns = clock_.time_ns();
     const DumpClock::Jump jump = clock_.take(t_ns_, text("/proc/stat"), text("/proc/uptime"));
     t_ns_ = clock_.time_ns();
+    if (jump.has_gap()) {
+      for (const auto& reader : readers_) reader->sink.add_gap(before_ns + (t_ns_ - before_ns) / 2);
+    }
+    if (jump.unsure_ns != 0) {
+      out_.event(
+          {.t_ns = t_ns_, .kind = EventKind::kClockStep, .value = jump.unsure_ns, .text = std::string(kMayBeSleep)});
+    }
     if (jump.step_ns != 0) {
       out_.event({.t_ns = t_ns_, .kind = EventKind::kClockStep, .value = jump.step_ns, .text = {}});
     }
@@ -428,6 +512,7 @@ class ProcDumpImporter final : public StreamImporter {
   std::vector<std::unique_ptr<Reader>> readers_;  // after host_, which they read
   std::optional<Error> error_;
   std::map<std::string, std::string, std::less<>> files_;  // of the dump that is being read
+  HeadedFiles headed_;
   std::size_t bytes_ = 0;
   std::string_view path_;
   std::int64_t t_ns_ = 0;
@@ -435,6 +520,7 @@ class ProcDumpImporter final : public StreamImporter {
   bool is_path_told_ = false;
   bool is_in_dump_ = false;
   bool is_clock_told_ = false;
+  bool is_version_told_ = false;
 };
 
 bool sniff(ByteView head_untrusted, std::string_view) {

@@ -95,14 +95,20 @@ class ProcessDumpImporter final : public StreamImporter {
     const std::string_view text = trim(line.text);
     if (text.empty()) return;
     if (const auto header = read_dump_header(text)) {
+      const std::uint64_t pid = process_named(header->rest);
+      if (pid != 0 && headed_.goes_on(*header)) {
+        named_ = pid;
+        return;
+      }
       end_reading();
+      headed_.begin(*header, pid != 0);
       t_ns_ = header->t_ns;
       if (!is_clock_told_) {
         out_.clock({.offset_ns = 0, .uncertainty_ns = kNsPerS, .is_absolute = header->is_unix_time()});
       }
       is_clock_told_ = true;
       titles_.clear();
-      named_ = 0;
+      named_ = pid;
       return;
     }
     if (!is_clock_told_ || line.is_too_long) return drop(line.offset);
@@ -264,6 +270,7 @@ class ProcessDumpImporter final : public StreamImporter {
   std::map<std::string, std::uint32_t> slots_;
   std::vector<std::uint64_t> trainers_;
   std::vector<PsColumn> titles_;
+  HeadedFiles headed_;
   std::uint64_t named_ = 0;
   std::int64_t t_ns_ = 0;
   std::uint64_t samples_ = 0;
@@ -279,7 +286,9 @@ bool sniff(ByteView head_untrusted, std::string_view) {
   for (int i = 0; i < 8 && next_line(rest, line); ++i) {
     if (trim(line).empty()) continue;
     if (!has_header) {
-      has_header = read_dump_header(line).has_value();
+      const auto header = read_dump_header(line);
+      has_header = header.has_value();
+      if (has_header && process_named(header->rest) != 0) return true;
       continue;
     }
     if (!ps_titles(line).empty() || process_named(trim(line)) != 0) return true;
