@@ -179,6 +179,24 @@ TEST(RateProfile, AResetIsAGapAndNoSpike) {
   EXPECT_NEAR(*rate.hot_share(0, 19 * kSecond), 0, 1e-9);
 }
 
+// Half a core for ten seconds before and after the machine slept for two hours: what is marked as a gap is no time in
+// which nothing was done, nor too much that nobody looked at. Without the mark that is what it is.
+TEST(RateProfile, AMarkedGapIsNoTimeOfTheWindow) {
+  for (const bool is_marked : {true, false}) {
+    RateProfile rate;
+    std::vector<SamplePoint> points;
+    for (std::int64_t t = 0; t < 10; ++t)
+      points.push_back({t * kNsPerS, Value::of(static_cast<std::uint64_t>(t * 50))});
+    if (is_marked) points.push_back({3600 * kNsPerS, Value::missing(MissingReason::kNotSampled)});
+    for (std::int64_t t = 10; t < 20; ++t)
+      points.push_back({(7200 + t) * kNsPerS, Value::of(static_cast<std::uint64_t>(t * 50))});
+    rate.add(points, 0.01);
+    const auto mean = rate.rate(0, 7232 * kNsPerS);
+    ASSERT_TRUE(mean);
+    EXPECT_NEAR(*mean, is_marked ? 0.5 : 9.5 / 7219, 1e-6);
+  }
+}
+
 TierPoint minute_of(std::int64_t number, double first, double last) {
   return {.from_ns = number * 60 * kNsPerS,
           .to_ns = (number + 1) * 60 * kNsPerS,

@@ -14,7 +14,19 @@ class CounterTrack {
   // use(from_ns, to_ns, grown) for each stretch between two samples in which that is known.
   template <class Use>
   void add(std::span<const SamplePoint> points, const Use& use) {
+    add(points, use, [](std::int64_t, std::int64_t) {});
+  }
+
+  // The same, with gap(from_ns, to_ns) for each stretch that is marked as one in which nobody looked: asleep.
+  template <class Use, class Gap>
+  void add(std::span<const SamplePoint> points, const Use& use, const Gap& gap) {
     for (const SamplePoint& point : points) {
+      const bool is_mark = point.value.is_missing() && point.value.reason() == MissingReason::kNotSampled;
+      if (is_mark && gap_from_ns_ == INT64_MIN && !last_.is_missing()) gap_from_ns_ = last_ns_;
+      if (!is_mark && gap_from_ns_ != INT64_MIN) {
+        if (point.t_ns > gap_from_ns_) gap(gap_from_ns_, point.t_ns);
+        gap_from_ns_ = INT64_MIN;
+      }
       const Value delta = last_ns_ == INT64_MIN ? Value{} : counter_delta(last_, point.value);
       if (const auto grown = delta.number(); grown && point.t_ns > last_ns_) use(last_ns_, point.t_ns, *grown);
       last_ns_ = point.t_ns;
@@ -37,6 +49,7 @@ class CounterTrack {
 
  private:
   std::int64_t last_ns_ = INT64_MIN;
+  std::int64_t gap_from_ns_ = INT64_MIN;  // INT64_MIN: in none
   Value last_;
 };
 

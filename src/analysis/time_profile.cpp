@@ -15,11 +15,18 @@ double seconds(std::int64_t ns) { return static_cast<double>(ns) / static_cast<d
 }  // namespace
 
 void RateProfile::add(std::span<const SamplePoint> points, double scale) {
-  counter_.add(points, [&](std::int64_t from_ns, std::int64_t to_ns, double grown) {
-    const double amount = grown * scale;
-    const double time_s = seconds(to_ns - from_ns);
-    amounts_.add(from_ns, to_ns, {amount, time_s, amount >= hot_rate_ * time_s ? time_s : 0});
-  });
+  counter_.add(
+      points,
+      [&](std::int64_t from_ns, std::int64_t to_ns, double grown) {
+        const double amount = grown * scale;
+        const double time_s = seconds(to_ns - from_ns);
+        amounts_.add(from_ns, to_ns, {amount, time_s, amount >= hot_rate_ * time_s ? time_s : 0});
+      },
+      [&](std::int64_t from_ns, std::int64_t to_ns) { gap_s_.add(from_ns, to_ns, {seconds(to_ns - from_ns)}); });
+}
+
+double RateProfile::awake_s(std::int64_t from_ns, std::int64_t to_ns) const {
+  return seconds(to_ns - from_ns) - gap_s_.sum(0, from_ns, to_ns);
 }
 
 void RateProfile::add(std::span<const TierPoint> minutes, double scale) {
@@ -32,13 +39,13 @@ void RateProfile::add(std::span<const TierPoint> minutes, double scale) {
 
 std::optional<double> RateProfile::rate(std::int64_t from_ns, std::int64_t to_ns) const {
   const double observed = observed_s(from_ns, to_ns);
-  if (to_ns <= from_ns || observed < kObservedShareMin * seconds(to_ns - from_ns)) return std::nullopt;
+  if (to_ns <= from_ns || observed < kObservedShareMin * awake_s(from_ns, to_ns)) return std::nullopt;
   return amount(from_ns, to_ns) / observed;
 }
 
 std::optional<double> RateProfile::hot_share(std::int64_t from_ns, std::int64_t to_ns) const {
   const double looked = looked_s(from_ns, to_ns);
-  const double least = coarse_s_.empty() ? kObservedShareMin * seconds(to_ns - from_ns) : 1;
+  const double least = coarse_s_.empty() ? kObservedShareMin * awake_s(from_ns, to_ns) : 1;
   if (to_ns <= from_ns || looked < least) return std::nullopt;
   return std::min(hot_s(from_ns, to_ns) / looked, 1.0);
 }

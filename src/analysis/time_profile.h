@@ -32,11 +32,11 @@ class RateProfile {
  public:
   // `hot_rate`: from here on a stretch between two samples counts as hot.
   explicit RateProfile(double hot_rate = 0.95, std::size_t buckets_max = TimeProfile::kBucketsMax)
-      : hot_rate_(hot_rate), amounts_(buckets_max), coarse_s_(buckets_max) {}
+      : hot_rate_(hot_rate), amounts_(buckets_max), coarse_s_(buckets_max), gap_s_(buckets_max) {}
   void add(std::span<const SamplePoint> points, double scale);
   // How much it grew is known to the minute then, whether it was hot is not.
   void add(std::span<const TierPoint> minutes, double scale);
-  // Mean rate in the window; nothing when less than a tenth of it was observed.
+  // Mean rate in the window; nothing when less than a tenth of it was observed, gaps that are marked as such aside.
   std::optional<double> rate(std::int64_t from_ns, std::int64_t to_ns) const;
   // What was counted in the window, observed or not elsewhere.
   double amount(std::int64_t from_ns, std::int64_t to_ns) const { return amounts_.sum(kAmount, from_ns, to_ns); }
@@ -56,10 +56,13 @@ class RateProfile {
  private:
   enum : std::size_t { kAmount, kObserved, kHot, kAmounts };
 
+  double awake_s(std::int64_t from_ns, std::int64_t to_ns) const;
+
   double hot_rate_;
   CounterTrack counter_;
   SpreadBuckets<kAmounts> amounts_;
   SpreadBuckets<1> coarse_s_;
+  SpreadBuckets<1> gap_s_;
 };
 
 // The mean of a gauge over time.

@@ -31,7 +31,8 @@ constexpr std::array kSummaryFields{
     FactField{"runnable", "{task}", "tasks that run or wait for a core, mean"},
     FactField{"iowait_cores", "{core}", "cores idle while I/O was awaited"},
     FactField{"steal_pct", "%", "of the cores' time, taken by the hypervisor for others"},
-    FactField{"throttled_pct", "%", "share of time in which the quota held the job up"},
+    FactField{"quota_cores", "{core}", "CPU quota of the control group, where it has one"},
+    FactField{"throttled_pct", "%", "share of the quota's periods in which it held the job up"},
     FactField{"hottest_core", "text", "missing where the job may use some cores only: it may be another's"},
     FactField{"hottest_core_pct", "%", "mean use of that core"},
     FactField{"hot_share_pct", "%", "share of time in which a core was at least 95 % busy and the average below half"},
@@ -56,7 +57,7 @@ constexpr std::array kSchemas{
     FactSchema{"core_use.process", "one process of the job", kProcessFields},
     FactSchema{"core_use.thread", "one of the hottest threads", kThreadFields},
 };
-constexpr std::array<std::string_view, 15> kMetrics{
+constexpr std::array<std::string_view, 16> kMetrics{
     "cpu.busy.seconds",
     "cpu.iowait.seconds",
     "cpu.steal.seconds",
@@ -64,6 +65,7 @@ constexpr std::array<std::string_view, 15> kMetrics{
     "cpu.usable.cores",
     "cpu.runnable",
     "cpu.core.busy.seconds",
+    "cgroup.cpu.limit.cores",
     "cgroup.cpu.usage.seconds",
     "cgroup.cpu.throttled.seconds",
     "cgroup.cpu.throttled.periods",
@@ -219,6 +221,7 @@ class CoreUseAnalyzer final : public NodeAnalyzer<CoreUseAnalyzer> {
         .set("host_busy_cores", cores.host_busy)
         .set("busy_cores", cores.busy)
         .set("outside_cores", cores.outside)
+        .set("quota_cores", gauge("cgroup.cpu.limit.cores", window))
         .set("runnable", gauge("cpu.runnable", window))
         .set("iowait_cores", rate("cpu.iowait.seconds", window));
     if (const auto steal = rate("cpu.steal.seconds", window); steal && cores.host && *cores.host > 0) {

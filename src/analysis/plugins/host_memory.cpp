@@ -34,7 +34,15 @@ constexpr std::array kSummaryFields{
     FactField{"to_limit_s", "s", "time until the limit is reached, if it goes on like this"},
     FactField{"swap_in_pages_per_s", "{page}/s", "read from swap"},
     FactField{"memory_pressure_pct", "%", "share of time in which some task waited for memory"},
+    FactField{"full_pressure_pct", "%", "share of time in which all tasks that had work waited for memory"},
+    FactField{"held_bytes", "By", "of the group at the window's end, what cannot be given back: anonymous and shared"},
+    FactField{"held_pct", "%", "the same, of the limit"},
+    FactField{"available_pct", "%", "of the machine's memory, what can still be had, mean"},
     FactField{"oom_kills", "{process}", "processes killed because memory ran out"},
+    FactField{"group_kills", "{process}", "of them, those told by the control group: its limit was reached"},
+    FactField{"kill_s", "s", "when the first was, from the first sample"},
+    FactField{"kill_before_bytes", "By", "the most in use in the 15 s before it"},
+    FactField{"kill_after_bytes", "By", "in use in the 10 s after it, mean"},
 };
 constexpr std::array kProcessFields{
     FactField{"process", "text", "label, or \"loader workers\": all of them together"},
@@ -55,7 +63,7 @@ constexpr std::array kSchemas{
     FactSchema{"host_memory.summary", "memory that the job may use", kSummaryFields},
     FactSchema{"host_memory.process", "memory of one process of the job, or of its loader workers", kProcessFields},
 };
-constexpr std::array<std::string_view, 9> kMetrics{
+constexpr std::array<std::string_view, 14> kMetrics{
     "memory.total.bytes",
     "memory.working_set.bytes",
     "memory.available.bytes",
@@ -65,11 +73,18 @@ constexpr std::array<std::string_view, 9> kMetrics{
     "process.memory.pss.bytes",
     "memory.swap_in.pages",
     "pressure.memory.some.seconds",
+    "pressure.memory.full.seconds",
+    "cgroup.memory.anon.bytes",
+    "cgroup.memory.shmem.bytes",
+    "cgroup.pressure.memory.some.seconds",
+    "cgroup.pressure.memory.full.seconds",
 };
 constexpr std::size_t kProcessesMax = 512;
 constexpr double kNoiseMin = 64 * 1024 * 1024.0;
 constexpr double kNoiseShare = 0.005;
 constexpr std::string_view kLoaders = "loader workers";
+constexpr std::int64_t kBeforeKillNs = 15 * kNsPerS;
+constexpr std::int64_t kAfterKillNs = 10 * kNsPerS;
 
 class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
  public:
@@ -83,7 +98,9 @@ class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
   void on_minutes(const StoredSeries& series, std::span<const TierPoint> minutes) override { take(series, minutes); }
 
   void on_event(const Event& event) override {
-    if (event.kind == EventKind::kOomKill && event.value > 0) oom_kills_ += static_cast<double>(event.value);
+    if (event.kind != EventKind::kOomKill || event.value <= 0) return;
+    (event.text == "cgroup" ? group_kills_ : host_kills_) += static_cast<double>(event.value);
+    kill_ns_ = std::min(kill_ns_, event.t_ns);
   }
 
   std::int64_t seen_ns() const {
@@ -119,8 +136,10 @@ class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
   // Samples or points of minutes.
   template <class Point>
   void take(const StoredSeries& series, std::span<const Point> points) {
+    if (!points.empty()) first_ns_ = std::min(first_ns_, begin_ns(points.front()));
     if (series.kind == MetricKind::kCounter) {
-      (series.metric == "memory.swap_in.pages" ? swap_in_ : pressure_).add(points, series.scale);
+      if (rates_.size() < kMetrics.size() || rates_.contains(series.metric))
+        rates_[series.metric].add(points, series.scale);
       return;
     }
     const bool is_pss = series.metric == "process.memory.pss.bytes";
@@ -138,6 +157,10 @@ class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
         available_.add(point, series.scale);
       } else if (series.metric == "cgroup.memory.working_set.bytes") {
         group_.add(point, series.scale);
+      } else if (series.metric == "cgroup.memory.anon.bytes") {
+        anon_.add(point, series.scale);
+      } else if (series.metric == "cgroup.memory.shmem.bytes") {
+        shared_.add(point, series.scale);
       } else {
         (series.metric == "memory.total.bytes" ? total_ : limit_) = *number * series.scale;
       }
@@ -165,12 +188,13 @@ class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
     fact.where.node = node;
     const auto peak = used.peak(INT64_MIN / 2, INT64_MAX);
     fact.set("limit_bytes", limit).set("used_bytes", level_at_end(used, window)).set("peak_bytes", peak);
-    fact.set_text("limited_by", by_group ? "group" : "machine").set("oom_kills", oom_kills_);
+    fact.set_text("limited_by", by_group ? "group" : "machine");
+    set_kills(used, fact);
     fact.set("steps_only", window.is_of_steps ? 1 : 0).set("window_s", window.seconds());
     if (limit && peak && *limit > 0)
       fact.set("peak_pct", 100 * *peak / *limit).set("headroom_bytes", std::max(*limit - *peak, 0.0));
-    fact.set("swap_in_pages_per_s", swap_in_.rate(window.from_ns, window.to_ns));
-    if (const auto share = pressure_.rate(window.from_ns, window.to_ns)) fact.set("memory_pressure_pct", 100 * *share);
+    fact.set("swap_in_pages_per_s", rate("memory.swap_in.pages", window));
+    set_shortage(by_group, limit, window, fact);
     if (const auto growth = used.growth(window.from_ns, window.to_ns, noise())) {
       fact.set_text("shape", std::string(to_string(growth->shape)));
       if (growth->rises > 0) fact.set("rises", static_cast<double>(growth->rises)).set("rise_bytes", growth->rise);
@@ -181,6 +205,36 @@ class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
       }
     }
     out.add(std::move(fact));
+  }
+
+  std::optional<double> rate(std::string_view metric, const SteadyWindow& window) const {
+    const auto found = rates_.find(metric);
+    return found == rates_.end() ? std::nullopt : found->second.rate(window.from_ns, window.to_ns);
+  }
+
+  // A kill by the group's limit may be told by the machine's counter, too.
+  void set_kills(const LevelTrack& used, Fact& fact) const {
+    fact.set("oom_kills", std::max(group_kills_, host_kills_));
+    if (kill_ns_ == INT64_MAX || first_ns_ > kill_ns_) return;
+    fact.set("group_kills", group_kills_);
+    fact.set("kill_s", static_cast<double>(kill_ns_ - first_ns_) / static_cast<double>(kNsPerS));
+    fact.set("kill_before_bytes", used.peak(kill_ns_ - kBeforeKillNs, kill_ns_));
+    fact.set("kill_after_bytes", used.mean(kill_ns_, kill_ns_ + kAfterKillNs));
+  }
+
+  void set_shortage(bool by_group, std::optional<double> limit, const SteadyWindow& window, Fact& fact) const {
+    const auto percent = [](std::optional<double> share) {
+      return share ? std::optional(std::min(100 * *share, 100.0)) : std::nullopt;
+    };
+    const bool has_own = by_group && rates_.contains("cgroup.pressure.memory.some.seconds");
+    const std::string from = has_own ? "cgroup.pressure.memory" : "pressure.memory";
+    fact.set("memory_pressure_pct", percent(rate(from + ".some.seconds", window)));
+    fact.set("full_pressure_pct", percent(rate(from + ".full.seconds", window)));
+    if (const auto left = available_.mean(window.from_ns, window.to_ns); left && total_ && *total_ > 0)
+      fact.set("available_pct", 100 * *left / *total_);
+    if (!by_group || anon_.is_empty() || !limit || *limit <= 0) return;
+    const double held = level_at_end(anon_, window).value_or(0) + level_at_end(shared_, window).value_or(0);
+    fact.set("held_bytes", held).set("held_pct", 100 * held / *limit);
   }
 
   // At the window's end: after it the job may be over.
@@ -243,9 +297,13 @@ class HostMemoryAnalyzer final : public NodeAnalyzer<HostMemoryAnalyzer> {
   LevelTrack group_;
   std::optional<double> total_;
   std::optional<double> limit_;
-  RateProfile swap_in_;
-  RateProfile pressure_;
-  double oom_kills_ = 0;
+  LevelTrack anon_;  // of the group
+  LevelTrack shared_;
+  std::map<std::string, RateProfile, std::less<>> rates_;
+  double group_kills_ = 0;
+  double host_kills_ = 0;
+  std::int64_t kill_ns_ = INT64_MAX;  // of the first
+  std::int64_t first_ns_ = INT64_MAX;
 };
 
 std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_unique<HostMemoryAnalyzer>(run); }

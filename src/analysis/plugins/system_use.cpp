@@ -13,7 +13,8 @@ namespace hotlap {
 namespace {
 
 constexpr std::array kFields{
-    FactField{"resource", "text", "cpu, iowait, memory, gpu, gpu_memory, network"},
+    FactField{"resource", "text", "cpu, iowait, group_cpu, memory, gpu, gpu_memory, network"},
+    FactField{"cores", "{core}", "of cpu and group_cpu: what they are shares of, the machine or the group's quota"},
     FactField{"unit", "text", "% of what there is, or By/s"},
     FactField{"min", "1", "lowest, of stretches of half a second or more"},
     FactField{"p50", "1", "median"},
@@ -23,7 +24,9 @@ constexpr std::array kFields{
     FactField{"steps_only", "1", "1: during typical steps"},
 };
 constexpr std::array kSchemas{FactSchema{"system.use", "use of one resource of one machine", kFields}};
-constexpr std::array<std::string_view, 10> kMetrics{
+constexpr std::array<std::string_view, 12> kMetrics{
+    "cgroup.cpu.limit.cores",
+    "cgroup.cpu.usage.seconds",
     "cpu.busy.seconds",
     "cpu.iowait.seconds",
     "cpu.count",
@@ -56,8 +59,14 @@ class SystemUseAnalyzer final : public NodeAnalyzer<SystemUseAnalyzer> {
     };
     const auto host = last("cpu.count");
     if (host && *host > 0) {
-      add("cpu", "%", rates("cpu.busy.seconds", *window, 100 / *host), node, *window, out);
-      add("iowait", "%", rates("cpu.iowait.seconds", *window, 100 / *host), node, *window, out);
+      add("cpu", "%", rates("cpu.busy.seconds", *window, 100, "cpu.count"), node, *window, out, *host);
+      add("iowait", "%", rates("cpu.iowait.seconds", *window, 100, "cpu.count"), node, *window, out);
+    }
+    // What a control group may use at most is what there is for it: beside the whole machine little is in use.
+    const auto quota = last("cgroup.cpu.limit.cores");
+    if (quota && *quota > 0 && (!host || *quota < *host)) {
+      add("group_cpu", "%", rates("cgroup.cpu.usage.seconds", *window, 100, "cgroup.cpu.limit.cores"), node, *window,
+          out, *quota);
     }
     if (const auto total = last("memory.total.bytes"); total && *total > 0) {
       add("memory", "%", levels("memory.working_set.bytes", {}, *window, 100 / *total), node, *window, out);
@@ -91,14 +100,23 @@ class SystemUseAnalyzer final : public NodeAnalyzer<SystemUseAnalyzer> {
     gauges_.try_emplace(key, kBuckets).first->second.add(points, series.scale);
   }
 
-  std::vector<double> rates(std::string_view metric, const SteadyWindow& window, double factor) const {
+  // `of`: the gauge of which it is a share, as it was at that time: cores come and go.
+  std::vector<double> rates(std::string_view metric, const SteadyWindow& window, double factor,
+                            std::string_view of = {}) const {
+    const auto whole = gauges_.find(std::pair(std::string(of), std::string()));
     std::vector<double> out;
     const auto found = rates_.find(metric);
     if (found == rates_.end()) return out;
     const std::int64_t width_ns = found->second.width_ns();
+    std::optional<double> there;  // as told last
     for (std::int64_t t = window.from_ns; t < window.to_ns; t += width_ns) {
+      if (whole != gauges_.end()) {
+        if (const auto told = whole->second.mean(t, t + width_ns)) there = told;
+        if (!there) there = whole->second.last();
+      }
       const double observed = found->second.observed_s(t, t + width_ns);
-      if (observed > 0) out.push_back(std::max(factor * found->second.amount(t, t + width_ns) / observed, 0.0));
+      if (observed <= 0 || (there && *there <= 0)) continue;
+      out.push_back(std::max(factor * found->second.amount(t, t + width_ns) / observed, 0.0) / there.value_or(1));
     }
     return out;
   }
@@ -136,7 +154,7 @@ class SystemUseAnalyzer final : public NodeAnalyzer<SystemUseAnalyzer> {
   }
 
   static void add(std::string_view resource, std::string_view unit, std::vector<double> values, const std::string& node,
-                  const SteadyWindow& window, FactTable& out) {
+                  const SteadyWindow& window, FactTable& out, std::optional<double> cores = std::nullopt) {
     if (values.empty()) return;
     std::ranges::sort(values);
     const auto at = [&](double q) {
@@ -146,6 +164,7 @@ class SystemUseAnalyzer final : public NodeAnalyzer<SystemUseAnalyzer> {
     fact.where.node = node;
     fact.set_text("resource", std::string(resource)).set_text("unit", std::string(unit));
     fact.set("min", at(0)).set("p50", at(0.5)).set("p95", at(0.95)).set("p99", at(0.99)).set("max", at(1));
+    fact.set("cores", cores);
     out.add(std::move(fact.set("steps_only", window.is_of_steps ? 1 : 0)));
   }
 

@@ -5,6 +5,7 @@
 
 #include "analysis/node_analyzer.h"
 #include "base/clock.h"
+#include "model/clock_step.h"
 
 namespace hotlap {
 namespace {
@@ -14,6 +15,7 @@ constexpr std::array kFields{
     FactField{"sum_s", "s", "all of them together, forward positive"},
     FactField{"largest_s", "s", "the largest one, forward positive"},
     FactField{"backward", "{jump}", "of them, backward"},
+    FactField{"unsure", "{jump}", "of them, those that may be sleeps of the machine: nothing tells them apart"},
     FactField{"suspends", "{sleep}", "times that the machine slept"},
     FactField{"suspended_s", "s", "time of it"},
 };
@@ -37,6 +39,7 @@ class WallClockJumpsAnalyzer final : public NodeAnalyzer<WallClockJumpsAnalyzer>
     count_ += 1;
     sum_s_ += jump_s;
     if (jump_s < 0) backward_ += 1;
+    if (event.text == kMayBeSleep) unsure_ += 1;
     if (std::abs(jump_s) > std::abs(largest_s_)) largest_s_ = jump_s;
   }
 
@@ -47,6 +50,7 @@ class WallClockJumpsAnalyzer final : public NodeAnalyzer<WallClockJumpsAnalyzer>
     Fact fact{.kind = "clock.jumps"};
     fact.where.node = node;
     fact.set("count", count_).set("sum_s", sum_s_).set("largest_s", largest_s_).set("backward", backward_);
+    if (unsure_ > 0) fact.set("unsure", unsure_);
     fact.set("suspends", suspends_).set("suspended_s", suspended_s_);
     out.add(std::move(fact));
   }
@@ -56,6 +60,7 @@ class WallClockJumpsAnalyzer final : public NodeAnalyzer<WallClockJumpsAnalyzer>
   double sum_s_ = 0;
   double largest_s_ = 0;
   double backward_ = 0;
+  double unsure_ = 0;
   double suspends_ = 0;
   double suspended_s_ = 0;
   std::int64_t first_ns_ = INT64_MAX;

@@ -60,7 +60,7 @@ void judge(const FactTable& facts, const Fact& use, bool by_counters, FindingSin
                                  : "torch.compile, fused optimizers, CUDA graphs: fewer and larger kernels",
        .note = no_tensor_cores ? "tensor cores are idle; precision changes, check the loss"
                                : "a trace shows which: --profile steps=10:3"});
-  if (!by_counters) finding.limits.emplace_back("how many of its multiprocessors work: this GPU does not tell");
+  if (!by_counters) finding.limits.emplace_back("how many of its multiprocessors work: there is no figure of it");
   out.add(std::move(finding));
 }
 

@@ -130,6 +130,7 @@ def suspended(folder: pathlib.Path, *, gap_s: float, uptime: bool) -> None:
 
 F22 = Report("F22", "the machine slept", "", suspended, [
     variant(gap_s=6701, uptime=True, never=["ClockJump", "LowGPUUtilization"]),
+    variant(gap_s=6701, uptime=False, rule="ClockJump", says=["or the machine slept", "uptime"]),
 ])
 
 

@@ -18,7 +18,7 @@ import tempfile
 from report import Report, Variant
 
 MODULES = ["kinds_input", "kinds_logs", "kinds_memory", "kinds_ranks", "kinds_steps", "kinds_captures",
-           "kinds_tables", "kinds_kernel", "kinds_disks"]
+           "kinds_hosts", "kinds_tables", "kinds_kernel", "kinds_disks"]
 TIMEOUT_S = 60
 DOCUMENT = pathlib.Path(__file__).resolve().parents[3] / "docs" / "reports.md"
 # Tables that other findings are read beside.
