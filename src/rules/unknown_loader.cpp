@@ -73,9 +73,25 @@ bool describe_full_cores(const FactTable& facts, const Where& where, Finding& fi
     wanted = std::max(wanted, kCoresPerGpu * static_cast<double>(gpus));
   }
   finding.advice.push_back({.change = "cheaper transforms (smaller images, decoded once, on the GPU)", .note = {}});
-  finding.advice.push_back(
-      {.change = format("a machine with {} cores or more{}", cores_figure(wanted), gpus > 0 ? " for these GPUs" : ""),
-       .note = "what a batch costs was not measured"});
+  // The machine has more; it is the container that may not use them.
+  const auto quota = number_in(cores, "quota_cores");
+  const auto host = number_in(cores, "host_cores");
+  const bool is_quota = quota && host && *quota <= *usable + 0.01 && *quota < *host - 0.01;
+  if (is_quota) {
+    std::string why =
+        format("its CPU quota is {} of the machine's {} cores", cores_figure(*quota), cores_figure(*host));
+    if (const auto throttled = number_in(cores, "throttled_pct"))
+      why += format(", throttled in {} % of its periods", figure(*throttled));
+    finding.why.push_back(std::move(why));
+    wanted = std::min(wanted, *host);
+  }
+  finding.advice.push_back({.change = is_quota
+                                          ? format("a CPU limit of the container of {} cores or more (docker --cpus, "
+                                                   "resources.limits.cpu)",
+                                                   cores_figure(wanted))
+                                          : format("a machine with {} cores or more{}", cores_figure(wanted),
+                                                   gpus > 0 ? " for these GPUs" : ""),
+                            .note = "what a batch costs was not measured"});
   finding.limits.emplace_back("more workers (no core is left for them)");
   return true;
 }
