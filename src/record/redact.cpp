@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <optional>
+#include <utility>
 
 #include "base/text.h"
 
@@ -48,28 +49,47 @@ bool is_count_of_tokens(const std::vector<std::string>& parts) {
   });
 }
 
+template <std::size_t N>
+bool is_one_of(const std::array<std::string_view, N>& words, std::string_view word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+// Part `i` of the name, "key" or "pass", means a secret by what stands before it: --wandb-key, --db-pass; but neither
+// --image-key nor --two-pass.
+bool is_secret_by_owner(const std::vector<std::string>& parts, std::size_t i) {
+  static constexpr std::array<std::string_view, 27> kOwnersOfKeys{
+      "api",    "access",  "private", "secret", "account",     "license", "signing", "wandb",     "comet",
+      "openai", "neptune", "mlflow",  "hf",     "huggingface", "aws",     "azure",   "gcp",       "google",
+      "ssh",    "service", "storage", "client", "encryption",  "master",  "clearml", "anthropic", "session"};
+  static constexpr std::array<std::string_view, 17> kOwnersOfPasswords{
+      "db",    "user",  "admin", "root", "login", "mysql", "pg",   "postgres", "redis",
+      "mongo", "proxy", "smtp",  "mail", "http",  "ssh",   "sudo", "rsync"};
+  const bool is_key = parts[i] == "key" || parts[i] == "keys";
+  if (is_key) return i > 0 && is_one_of(kOwnersOfKeys, parts[i - 1]);
+  return parts[i] == "pass" && (parts.size() == 1 || (i > 0 && is_one_of(kOwnersOfPasswords, parts[i - 1])));
+}
+
+// Written as one word: ACCESSTOKEN, dbpassword, clientsecret; but not maxtoken.
+bool has_secret_tail(std::string_view part) {
+  static constexpr std::array<std::string_view, 14> kMarks{"max", "min", "num", "eos", "bos",  "pad",  "unk",
+                                                           "sep", "cls", "sub", "pre", "mask", "stop", "special"};
+  for (const std::string_view tail : {"password", "passwd", "secret", "apikey", "secretkey", "token", "credentials"}) {
+    if (part.size() <= tail.size() || !part.ends_with(tail)) continue;
+    return tail != "token" || !is_one_of(kMarks, part.substr(0, part.size() - tail.size()));
+  }
+  return false;
+}
+
 bool is_secret_name(std::string_view name) {
   static constexpr std::array<std::string_view, 19> kSecretParts{
       "jwt",     "token",      "password",    "passwd",    "passphrase", "pwd",  "secret",
       "secrets", "credential", "credentials", "apikey",    "accesskey",  "auth", "bearer",
       "cookie",  "pat",        "passcode",    "authtoken", "sas"};
-  static constexpr std::array<std::string_view, 7> kKindsOfKey{"api",     "access",  "private", "secret",
-                                                               "account", "license", "signing"};
   const std::vector<std::string> parts = name_parts(name);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::string& part = parts[i];
-    if (std::find(kSecretParts.begin(), kSecretParts.end(), part) != kSecretParts.end()) {
-      return part != "token" || !is_count_of_tokens(parts);
-    }
-    if ((part == "key" || part == "keys") && i > 0 &&
-        std::find(kKindsOfKey.begin(), kKindsOfKey.end(), parts[i - 1]) != kKindsOfKey.end()) {
-      return true;
-    }
-    // Written as one word: ACCESSTOKEN, dbpassword, clientsecret.
-    for (const std::string_view tail :
-         {"password", "passwd", "secret", "apikey", "secretkey", "accesstoken", "authtoken", "credentials"}) {
-      if (part.size() > tail.size() && part.ends_with(tail)) return true;
-    }
+    if (is_one_of(kSecretParts, part)) return part != "token" || !is_count_of_tokens(parts);
+    if (is_secret_by_owner(parts, i) || has_secret_tail(part)) return true;
   }
   return false;
 }
@@ -114,14 +134,15 @@ std::string hide_shapes(std::string_view text) {
       out.push_back(text[i++]);
     }
   }
-  for (const std::string_view scheme : {"bearer ", "basic "}) {
+  // "basic" is a word of English too.
+  for (const auto& [scheme, least] : {std::pair<std::string_view, std::size_t>{"bearer ", 4}, {"basic ", 8}}) {
     const std::string low = lower(out);
     const std::size_t at = low.find(scheme);
     if (at == std::string::npos || (at > 0 && is_alnum(low[at - 1]))) continue;
     const std::size_t from = at + scheme.size();
     std::size_t to = from;
     while (to < out.size() && is_token_char(out[to])) ++to;
-    if (to - from >= 8) out.replace(from, to - from, kRedacted);
+    if (to - from >= least) out.replace(from, to - from, kRedacted);
   }
   return out;
 }

@@ -13,12 +13,14 @@ TEST(Redact, ValuesOfSecretOptions) {
   for (const char* word :
        {"--api-key=SECRET", "--api_key=SECRET", "--wandbApiKey=SECRET", "--db.password=SECRET", "password=SECRET",
         "WANDB_API_KEY=SECRET", "--aws-secret-access-key=SECRET", "--hf-token=SECRET", "--auth=SECRET",
-        "dbpassword=SECRET", "PGPASSWORD=SECRET", "--client-secret='SECRET'", "++trainer.logger.api_key=SECRET"}) {
+        "dbpassword=SECRET", "PGPASSWORD=SECRET", "MYTOKEN=SECRET", "--db-pass=SECRET", "--pass=SECRET",
+        "--client-secret='SECRET'", "++trainer.logger.api_key=SECRET"}) {
     const std::string out = redact_words(Words{word})[0];
     EXPECT_EQ(out.find("SECRET"), std::string::npos) << out;
     EXPECT_NE(out.find("***"), std::string::npos) << out;
   }
-  for (const char* option : {"--password", "--passwd", "-token", "--access-token", "--secret", "--privateKey"}) {
+  for (const char* option : {"--password", "--passwd", "-token", "--access-token", "--secret", "--privateKey",
+                             "--wandb-key", "--db_pass", "--storage-key"}) {
     EXPECT_EQ(redact_words(Words{option, "SECRET"})[1], "***") << option;
   }
 }
@@ -64,6 +66,9 @@ TEST(Redact, TheWordsOfTrainingStay) {
                        "--path=/data/patches",
                        "--monkey=1",
                        "a=b",
+                       "--image-key=jpg",
+                       "--two-pass=1",
+                       "--padtoken=0",
                        "--token-length",
                        "77",
                        "s3://bucket/path",
@@ -95,6 +100,8 @@ TEST(Redact, TokensByTheirShape) {
 
 TEST(Redact, HeadersAndWholeLines) {
   EXPECT_EQ(redact_words(Words{"-H", "Authorization: Bearer abcdefgh12345"})[1].find("abcdefgh"), std::string::npos);
+  EXPECT_EQ(redact_words(Words{"Bearer s3cret8"})[0], "Bearer ***");
+  EXPECT_EQ(redact_words(Words{"a basic test"})[0], "a basic test");
   const std::string line = redact_text("curl -H Authorization: Bearer abcdefgh12345 --password x1 https://a:b@c/d");
   for (const char* secret : {"abcdefgh", "x1", "a:b"}) EXPECT_EQ(line.find(secret), std::string::npos) << line;
   EXPECT_EQ(redact_text("python train.py --lr 0.1"), "python train.py --lr 0.1");
