@@ -277,6 +277,83 @@ def test_small_steps_are_watched_in_turns(make_core):
     assert Owner().wrapper() == "somebody's"
 
 
+def spans_of(core, kind):
+    core.recorder.flush()
+    return [r for r in decoded(core.recorder.ring.payload) if r["type"] == "span" and r["kind"] == kind]
+
+
+@pytest.mark.parametrize("ends", ["hold", "watch"])
+def test_what_gathered_while_resting_stays_unwatched(make_core, ends):
+    """A loader's end or a new pass switches the watch on in the middle of what gathered."""
+    core = make_core()
+    t = 1000
+    for _ in range(6):
+        events, t = usual_step(t, core.loaders[0])
+        core.events += events
+    core.drain()
+    core.rest.put(True)
+    watched = len(spans_of(core, w.OPTIMIZER))
+    core.events += [(e.OPTIMIZER, t + 100 * i, t + 100 * i + 50, KEY, False) for i in range(5)]
+    getattr(core.rest, ends)()
+    core.drain()
+    assert not core.resting and core.index == 11 and core.recorder.errors == 0
+    assert len(spans_of(core, w.STEP)) == 11
+    assert len(spans_of(core, w.OPTIMIZER)) == watched
+
+
+def test_an_evaluation_holds_the_start_and_the_end_of_its_workers(make_core):
+    core = make_core()
+    t = 1000
+    for _ in range(6):
+        events, t = usual_step(t, core.loaders[0])
+        core.events += events
+    core.drain()
+    validation, begin = core.loaders[1], t
+    core.events.append((e.ITERATOR, t, t + 5_000_000, validation, 2))
+    t += 9_000_000
+    for _ in range(3):
+        core.events.append((e.WAITED, t, t + 100, 78, validation, 16, 1000, -1, -1))
+        core.events.append((e.FORWARD, t + 110, t + 200, e.PARAMETERS))
+        t += 300
+    core.events.append((e.EXHAUSTED, t, t + 3_000_000, 78, validation))
+    end = t + 3_000_000
+    core.drain()
+    events, _ = usual_step(end + 10, core.loaders[0])
+    core.events += events
+    core.drain()
+    (evaluation,) = spans_of(core, w.EVALUATION)
+    assert (evaluation["start"], evaluation["duration"], evaluation["a"]) == (begin, end - begin, 3)
+    assert spans_of(core, w.STEP)[6]["start"] == end and core.recorder.errors == 0
+
+
+def test_forwards_without_gradients_are_seen_while_resting(make_core):
+    core = make_core()
+    t = 1000
+    for _ in range(6):
+        events, t = usual_step(t, core.loaders[0])
+        core.events += events
+    core.drain()
+    core.rest.put(True)
+    for forwards in (2, 3, 30):  # two are part of the step
+        begin = t
+        for _ in range(forwards):
+            core.rest.quiet(core.optimizer_calls, t, t + 40, core.events)
+            t += 50
+        if forwards == 30:
+            core.drain()  # in the middle of it
+            core.rest.quiet(core.optimizer_calls, t, t + 40, core.events)
+        core.optimizer_calls += 1
+        core.events.append((e.OPTIMIZER, t + 100, t + 150, KEY, False))
+        t += 160
+    core.drain()
+    assert core.index == 9 and core.recorder.errors == 0
+    small, large = spans_of(core, w.EVALUATION)
+    assert small["duration"] == 140 and large["start"] == begin and large["duration"] == 30 * 50 + 40
+    unwatched = spans_of(core, w.STEP)[6:]
+    assert [s["duration"] for s in unwatched] == [10 + 2 * 50 + 150, 160, 110]
+    assert not [s for s in spans_of(core, w.FORWARD) if s["step"] > 5]
+
+
 def test_small_steps_of_a_program_without_torch(make_core):
     """Nobody looks for roots there; the steps are the program's own marks."""
     core = make_core()

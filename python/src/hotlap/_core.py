@@ -67,7 +67,7 @@ class Core:
         self.looking = None     # the same, while something of that is wanted
         self.functions = None   # counts stacks when asked to (_functions.py)
         self.handlers = [self.waited, self.exhausted, self.forward, self.backward, self.optimizer, self.program_step,
-                         self.fetched, self.other_span, self.count, self.iterator, self.taken_over, self.call]
+                         self.fetched, self.other_span, self.count, self.iterator, self.taken_over, self.call, self.quiet]
         recorder.obey = self.obey
         self.reset()
 
@@ -99,6 +99,7 @@ class Core:
         self.forward_since_batch = False
         self.last_iterator = None
         self.pending = None     # a wait that is not yet known to be for training or evaluation
+        self.pass_from = None   # when making the iterator began whose first batch this will be
         self.unsure = False     # quiet forwards used it: what follows will tell
         self.unsure_calls, self.unsure_grad = 0, False
         self.train_loader = None
@@ -262,6 +263,7 @@ class Core:
     def taken_over(self, _):
         """A thread turned out to be the training one; what another one only waited for is not its own."""
         self.pending, self.unsure, self.batch_open, self.last_iterator = None, False, False, None
+        self.pass_from = None
         self.candidates = []
         self.samples = self.tokens = -1
         self.forget_forward()
@@ -289,12 +291,15 @@ class Core:
         self.batch_open = False
         if loader is not None and end - start > 1_000_000:  # stopping workers: otherwise nobody's time
             self.span(_wire.DATA_WAIT, start, end - start, loader.name, self.step_now(), 0, -1)
+            if self.evaluating and loader is not self.train_loader:
+                self.eval_last = max(self.eval_last, end)
 
     def iterator(self, event):
         """An iterator was made: samplers shuffle, workers start."""
         _, start, end, loader, workers = event
         if self.pending is not None:
             self.settle_pending(self.evaluating)
+        self.pass_from = start
         if end - start > 1_000_000:
             self.close_forward()
             if self.start_ns is None:
@@ -303,7 +308,7 @@ class Core:
 
     def settle_pending(self, evaluating):
         start, duration, samples, size, tokens, loader = self.pending
-        self.pending, self.unsure = None, False
+        self.pending, self.pass_from, self.unsure = None, None, False
         step = self.index
         if evaluating and not self.inference():
             step = -1
@@ -319,6 +324,10 @@ class Core:
                 self.tokens = tokens if self.tokens < 0 else self.tokens + tokens
             self.train_loader = loader
         self.span(_wire.DATA_WAIT, start, duration, loader.name, step, samples, size)
+
+    def pending_from(self):
+        """When the wait for this batch began; of the first one with its workers' start."""
+        return self.pending[0] if self.pass_from is None else min(self.pass_from, self.pending[0])
 
     def inference(self):
         """A job without training: its evaluation is its work."""
@@ -345,7 +354,7 @@ class Core:
         if not self.unsure:
             pending = self.pending
             if evaluating is not self.evaluating:
-                self.switch(evaluating, start if pending is None else pending[0])
+                self.switch(evaluating, start if pending is None else self.pending_from())
             if pending is not None:
                 self.settle_pending(evaluating)
         if self.start_ns is None:
@@ -372,6 +381,15 @@ class Core:
         if self.forward_calls >= FORWARD_CALLS_MAX:
             self.close_forward()
             self.nested.clear()
+
+    def quiet(self, event):
+        """Small steps rest: forwards without gradients, one after the other, and nothing of a step before them."""
+        _, start, end, calls = event
+        if not self.evaluating:
+            if calls < QUIET_CALLS_MAX or self.unsure:
+                return
+            self.switch(True, start)
+        self.eval_last = self.last_event_ns = end
 
     def quiet_forward(self, bits):
         """In eval mode or without gradients: an evaluation, or a frozen model that takes part in training. Whether it
@@ -471,7 +489,7 @@ class Core:
 
     def was_evaluation(self):
         """The quiet forwards were one: nothing else was done with their batch."""
-        t = self.pending[0] if self.pending is not None else self.forward_start
+        t = self.pending_from() if self.pending is not None else self.forward_start
         last = self.last_event_ns
         self.unsure = False
         if not self.evaluating:

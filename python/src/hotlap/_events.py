@@ -1,7 +1,7 @@
 """What adapters note and _core works off: tuples (code, start, end, …), and the bits in them."""
 
-WAITED, EXHAUSTED, FORWARD, BACKWARD, OPTIMIZER, PROGRAM_STEP, FETCHED, SPAN, COUNT, ITERATOR, TAKEN_OVER, CALL = (
-    range(12))
+WAITED, EXHAUSTED, FORWARD, BACKWARD, OPTIMIZER, PROGRAM_STEP, FETCHED, SPAN, COUNT, ITERATOR, TAKEN_OVER, CALL, QUIET = (
+    range(13))
 # How sure an event makes us that its thread is the one that trains.
 BY_WAIT, BY_FORWARD, BY_UPDATE = 1, 2, 3
 # Bits of FORWARD: the module's own flag, gradients on, it has parameters, called by an optimizer's closure.

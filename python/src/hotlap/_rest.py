@@ -2,10 +2,11 @@
 
 Where steps are so small that noting each part of each is too dear (Governor), the wrappers of forward, backward and
 fetch are taken out between two steps and put back later. Means stay what they are; a step that was not watched has no
-parts, which is not the same as parts of no time. A new pass over a loader is always watched, so that evaluations are
-seen.
+parts, which is not the same as parts of no time. A new pass over a loader is always watched, and forwards without
+gradients that follow an update are noted while resting too, so that evaluations and roll-outs are seen.
 """
 from hotlap import _usual, _wire
+from hotlap._events import QUIET
 
 WATCHED_STEPS = 16
 RESTING_STEPS = 112
@@ -15,7 +16,8 @@ NEVER = 1 << 62
 
 
 class Place:
-    """A wrapper of ours, and what was there before: an attribute of `owner`, or none (`plain` is None)."""
+    """A wrapper of ours, and what stands there while resting: what was there before (an attribute of `owner`, or none:
+    `plain` is None), or something lighter."""
 
     __slots__ = ("owner", "name", "wrapper", "plain")
 
@@ -40,6 +42,8 @@ class Rest:
         self.places = []
         self.next_step = WATCHED_STEPS
         self.calls = self.batches = 0
+        self.quiet_place = self.quiet_event = None
+        self.worked = -1  # updates until then when something of a step was last seen while resting
 
     def add(self, owner, name, plain):
         """After a wrapper was put there."""
@@ -62,28 +66,41 @@ class Rest:
 
     def watch(self):
         if self.core.resting:
+            self.core.drain()  # what gathered is of the turn that ends; returns at once where a drain brought us here
             self.put(False)
         self.next_step = self.core.index + WATCHED_STEPS
 
     def hold(self):
         """A pass over a loader is over: what comes is watched until another one begins."""
         if self.core.resting:
+            self.core.drain()
             self.put(False)
         self.next_step = NEVER
 
     def reset(self):
-        self.watch()
+        if self.core.resting:
+            self.put(False)
+        self.quiet_place = self.quiet_event = None
         self.next_step = WATCHED_STEPS
 
     def batch(self):
         """A batch was asked for while resting."""
-        calls = self.core.optimizer_calls
+        self.worked = calls = self.core.optimizer_calls
         if calls != self.calls:
             self.calls, self.batches = calls, 0
             return
         self.batches += 1
         if self.batches > BATCHES_MAX:
             self.watch()
+
+    def quiet(self, updates, start, end, events):
+        """A forward without gradients, before anything of a step. One after another they are one event."""
+        place = updates, self.core.last_drain_ns
+        if self.quiet_place != place:  # an event that was worked off grows no more
+            self.quiet_place, self.quiet_event = place, [QUIET, start, end, 0]
+            events.append(self.quiet_event)
+        self.quiet_event[2] = end
+        self.quiet_event[3] += 1
 
     def put(self, resting):
         for place in self.places:

@@ -37,7 +37,7 @@ def begins(core):
             and not (core.unsure or core.evaluating or core.group_open or core.late or core.candidates or core.skipped
                      or core.nested or core.forwards or core.backwards or core.busy & OFF)
             and len(core.expected) == 1 and core.group == core.expected and core.samples < 0 and core.tokens < 0
-            and not core.after_backward_ns and not core.gap_end_ns
+            and not core.after_backward_ns and not core.gap_end_ns and core.pass_from is None
             and core.forwards_ever > 0 and core.backwards_ever > 0 and core.phase == _wire.PHASE_TRAINING)
 
 

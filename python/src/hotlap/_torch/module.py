@@ -134,7 +134,8 @@ class Roots:
         own_call = None if owner is self.module else vars(owner)["__call__"]
         there = vars(cls).get("__call__")
         cls.__call__ = self.make_call(own_call)
-        self.core.rest.add(cls, "__call__", there)
+        # Below a class that is watched itself nothing need be left: that one's wrapper is found then.
+        self.core.rest.add(cls, "__call__", self.make_quiet_call(there) if there is own_call else None)
 
     def make_call(self, own_call, events=None):
         """`own_call`: the class's __call__ if it is not nn.Module's, which tracers replace and is therefore asked for
@@ -192,6 +193,48 @@ class Roots:
             append((FORWARD, start, end, bits))
             if len(events) >= BATCH_EVENTS:
                 core.drain()
+            return result
+
+        return __call__
+
+    def make_quiet_call(self, own_call):
+        """What stands in for the watch while small steps rest: forwards without gradients are noted, many as one event,
+        unless something of a step came before them since the last update."""
+        module_class, plain_call, search, core = self.module, self.plain_call, self.search, self.core
+        events, rest = core.events, core.rest
+        is_compiling, is_grad_enabled, capturing = self.is_compiling, self.is_grad_enabled, self.capturing
+
+        @functools.wraps(own_call or plain_call)
+        def __call__(self, *args, **kwargs):
+            if is_compiling is not None and is_compiling():
+                return (own_call or plain_call)(self, *args, **kwargs)
+            call = own_call
+            if call is None:
+                call = module_class.__call__
+                if call is search:
+                    call = plain_call
+            updates = core.optimizer_calls
+            is_noted = not (rest.worked == updates or core.busy or core.optimizer_depth)
+            if is_noted and (is_grad_enabled() or get_ident() != core.thread or (
+                    capturing is not None and capturing())):
+                if get_ident() == core.thread:
+                    rest.worked = updates
+                is_noted = False
+            start = now()
+            try:
+                if is_noted:
+                    core.busy |= BUSY
+                result = call(self, *args, **kwargs)
+                if is_noted:
+                    core.busy &= OFF
+            except BaseException as error:
+                if is_noted:
+                    core.busy &= OFF
+                    core.raised(error)
+                error.__traceback__ = error.__traceback__.tb_next
+                raise
+            if is_noted:
+                rest.quiet(updates, start, now(), events)
             return result
 
         return __call__
