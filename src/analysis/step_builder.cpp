@@ -48,6 +48,11 @@ bool is_of_evaluation(const Span& span) {
   return span.step < 0 && (span.kind == SpanKind::kDataWait || span.kind == SpanKind::kForward);
 }
 
+// What another thread does meanwhile holds no step up: a checkpoint that is saved in the background.
+bool is_beside(const Span& part, const Span& step) {
+  return part.kind == SpanKind::kCheckpoint && part.thread != 0 && step.thread != 0 && part.thread != step.thread;
+}
+
 struct PartTime {
   std::int64_t ns = 0;
   bool is_unknown = false;  // an end was not seen
@@ -55,7 +60,7 @@ struct PartTime {
 
 // The time of each part inside a step. A span inside another one is taken from the outer: a collection during
 // backward is not backward. Forward and optimizer are sums that begin at their first call, so containment is by
-// start only.
+// start only. The optimizer's comes without what its closure called (waits, forwards, backwards) already.
 class PartTimes {
  public:
   void add(const Span& span, Part part, std::int64_t end_ns) {
@@ -74,6 +79,7 @@ class PartTimes {
       const Interval* outer = nullptr;  // the tightest that holds it
       for (const Interval& other : intervals_) {
         if (other.part <= inner.part || inner.start_ns < other.start_ns || inner.start_ns >= other.end_ns) continue;
+        if (other.part == kOptimizerPart && is_of_closure(inner.part)) continue;
         if (outer == nullptr || other.start_ns > outer->start_ns) outer = &other;
       }
       if (outer == nullptr) continue;
@@ -90,6 +96,9 @@ class PartTimes {
   const PartTime& operator[](Part part) const { return times_[part]; }
 
  private:
+  static bool is_of_closure(Part part) {
+    return part == kDataWaitPart || part == kForwardPart || part == kBackwardPart;
+  }
   struct Interval {
     std::int64_t start_ns;
     std::int64_t end_ns;
@@ -110,7 +119,9 @@ std::uint32_t shed_parts(std::int64_t hook_parts) {
   const auto has_shed = [&](HookPart part) {
     return (static_cast<std::uint64_t>(hook_parts) & static_cast<std::uint64_t>(part)) != 0;
   };
-  return (has_shed(HookPart::kPhases) ? bit(kForwardPart) | bit(kBackwardPart) | bit(kOptimizerPart) : 0) |
+  return (has_shed(HookPart::kPhases)
+              ? bit(kForwardPart) | bit(kBackwardPart) | bit(kOptimizerPart) | bit(kEvaluationPart)
+              : 0) |
          (has_shed(HookPart::kGarbage) ? bit(kGarbagePart) : 0) |
          (has_shed(HookPart::kCollectives) ? bit(kCommunicationPart) : 0);
 }
@@ -244,6 +255,7 @@ void StepBuilder::emit_step(std::uint32_t slot, Process& process, const Span& sp
   std::int32_t batches = 0;
   bool has_work = false;
   for (const Span& part : take_parts(process, span.start_ns, end_ns)) {
+    if (is_beside(part, span)) continue;
     if (part.kind == SpanKind::kWorkerStart) {
       if (part.duration_ns >= 0) step.loader_start_ns = step.loader_start_ns.value_or(0) + part.duration_ns;
       continue;

@@ -65,6 +65,20 @@ TEST(StepBuilder, ACheckpointIsSeenInAStepThatIsNotWatched) {
   EXPECT_FALSE(steps[2].forward_ns);
 }
 
+TEST(StepBuilder, ACheckpointOfAnotherThreadIsNoPartOfTheStep) {
+  auto hook = span(SpanKind::kHook, 0, 0);
+  hook.value_b = 1;
+  auto step = span(SpanKind::kStep, 0, 100, 0);
+  auto beside = span(SpanKind::kCheckpoint, 10, 60, 0);
+  auto own = span(SpanKind::kCheckpoint, 75, 20, 0);
+  step.thread = own.thread = 7;
+  beside.thread = 8;
+  const auto steps = build({hook, span(SpanKind::kForward, 0, 70, 0), beside, own, step});
+  ASSERT_EQ(steps.size(), 1U);
+  EXPECT_EQ(steps[0].checkpoint_ns, 20 * kMs);
+  EXPECT_EQ(steps[0].forward_ns, 70 * kMs);
+}
+
 TEST(StepBuilder, APartThatTheHookHasShedIsMissing) {
   auto hook = span(SpanKind::kHook, 100, 0, 1);
   hook.value_a = static_cast<std::int64_t>(HookPart::kPhases) | static_cast<std::int64_t>(HookPart::kGarbage);
@@ -77,6 +91,7 @@ TEST(StepBuilder, APartThatTheHookHasShedIsMissing) {
   EXPECT_EQ(steps[1].data_wait_ns, 50 * kMs);
   EXPECT_FALSE(steps[1].forward_ns);  // it was not watched: missing, not 0
   EXPECT_FALSE(steps[1].gc_ns);
+  EXPECT_FALSE(steps[1].evaluation_ns);  // told from training by its forwards
   EXPECT_EQ(steps[1].checkpoint_ns, 0);
 }
 
@@ -133,6 +148,18 @@ TEST(StepBuilder, WhatLiesInsideAnotherPartIsTakenFromIt) {
   EXPECT_EQ(steps[0].gc_ns, 20 * kMs);
   EXPECT_EQ(steps[0].backward_ns, 30 * kMs);
   EXPECT_EQ(steps[0].forward_ns, 40 * kMs);
+}
+
+// The hook has taken it off already (_core.py): an optimizer that calls a closure, 100 ms of which 25 are its own.
+TEST(StepBuilder, WhatAnOptimizersClosureCalledIsTakenOffOnce) {
+  const auto steps =
+      build({span(SpanKind::kForward, 0, 30), span(SpanKind::kBackward, 30, 10), span(SpanKind::kForward, 50, 25),
+             span(SpanKind::kBackward, 80, 10), span(SpanKind::kGarbage, 96, 2), span(SpanKind::kOptimizer, 75, 25),
+             span(SpanKind::kStep, 0, 100)});
+  ASSERT_EQ(steps.size(), 1U);
+  EXPECT_EQ(steps[0].forward_ns, 55 * kMs);
+  EXPECT_EQ(steps[0].backward_ns, 20 * kMs);
+  EXPECT_EQ(steps[0].optimizer_ns, 23 * kMs);  // a collection is inside it
 }
 
 TEST(StepBuilder, PartsNeverAddUpToMoreThanTheStep) {
