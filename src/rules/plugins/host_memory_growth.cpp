@@ -27,7 +27,7 @@ constexpr double kSoonS = 1800;
 constexpr double kTakenShare = 0.1;
 constexpr double kTakenBytes = 256 * 1024 * 1024.0;
 constexpr double kWindowMinS = 60;
-constexpr double kOthersMinS = 1800;  // growth of other programs is looked at for so long before it is spoken of
+constexpr double kOthersMinS = 1800;  // programs that come and go look like growth for a while
 
 // The process whose memory grows most, where one does.
 const Fact* grower(const FactTable& facts, const Where& where) {
@@ -40,18 +40,42 @@ const Fact* grower(const FactTable& facts, const Where& where) {
   return most;
 }
 
-// Of a job whose training process is known not to grow: what grows is another program's. It fills the memory all the
-// same, but programs that come and go look alike for a while. (Workers' PSS is looked at so rarely that a short run
-// says nothing of them.)
+// Asked where no process of the job was seen to grow: what grows is another program's then, if the job was looked at.
+// (Workers' PSS is looked at so rarely that a short run says nothing of them.)
 bool is_of_others(const FactTable& facts, const Fact& memory) {
-  if (memory.text("limited_by") == "group" || memory.number("window_s").value_or(0) >= kOthersMinS) return false;
+  if (memory.text("limited_by") == "group") return false;
   return std::ranges::any_of(facts.all("host_memory.process"), [&](const Fact* process) {
-    return same_place(process->where, memory.where) && process->text("role") != "loader" && process->text("shape");
+    return same_place(process->where, memory.where) && process->text("role") != "loader";
   });
 }
 
+// Of a machine that fills up though no process of the job grows: it must have been looked at for so long.
+double window_needed_s(bool by_others) { return by_others ? kOthersMinS : kWindowMinS; }
+
+Advice advice_for(bool by_others, bool by_workers, bool is_stairs) {
+  if (by_others) {
+    return {.change = "see which program it is (ps -eo rss,args --sort=-rss): none of the job's processes grows",
+            .note = {}};
+  }
+  if (by_workers) {
+    return {.change = "keep the samples' list in one array (numpy, pyarrow), not in Python objects; fewer workers",
+            .note = "each worker copies the pages of objects whose reference counts it touches"};
+  }
+  if (is_stairs) {
+    return {.change = "look at what each epoch keeps: iterators, open pipes, results of evaluations", .note = {}};
+  }
+  return {.change = "look for what is kept across steps: lists of losses, of outputs, of metrics",
+          .note = "tracemalloc shows where it was allocated"};
+}
+
+std::string cause_of(const std::string& process, bool by_others, bool is_stairs) {
+  const std::string whose = by_others ? "other programs" : process.empty() ? "the machine" : process;
+  return format("Memory of {} grows{}", whose, is_stairs ? " by stairs" : "");
+}
+
 // `to_limit_s` is nothing where how much there is was not recorded.
-void judge(const Fact& memory, const Fact* who, double per_s, std::optional<double> to_limit_s, FindingSink& out) {
+void judge(const Fact& memory, const Fact* who, bool by_others, double per_s, std::optional<double> to_limit_s,
+           FindingSink& out) {
   const double limit = memory.number("limit_bytes").value_or(0);
   const double used = (to_limit_s ? memory : *who).number("used_bytes").value_or(0);
   const bool is_stairs = (who != nullptr ? who->text("shape") : memory.text("shape")) == "stairs";
@@ -59,8 +83,7 @@ void judge(const Fact& memory, const Fact* who, double per_s, std::optional<doub
   Finding finding;
   finding.where = memory.where;
   if (who != nullptr) finding.where.process = who->text("process").value_or("");
-  finding.cause = who == nullptr ? format("Memory of the machine grows{}", is_stairs ? " by stairs" : "")
-                                 : format("Memory of {} grows{}", finding.where.process, is_stairs ? " by stairs" : "");
+  finding.cause = cause_of(finding.where.process, by_others, is_stairs);
   finding.loss =
       to_limit_s ? format("full in ~{}", time_words(*to_limit_s)) : format("{}/min", format_bytes(60 * per_s));
   finding.severity = to_limit_s ? severity_of_limit(*to_limit_s, kSoonS) : Severity::kWarning;
@@ -86,18 +109,7 @@ void judge(const Fact& memory, const Fact* who, double per_s, std::optional<doub
     finding.why.push_back(format("it has {} now", format_bytes(used)));
     finding.limits.emplace_back("when the memory is full: how much the machine has was not recorded");
   }
-  if (is_workers) {
-    finding.advice.push_back({.change =
-                                  "keep the samples' list in one array (numpy, pyarrow), not in Python objects; fewer "
-                                  "workers",
-                              .note = "each worker copies the pages of objects whose reference counts it touches"});
-  } else if (is_stairs) {
-    finding.advice.push_back(
-        {.change = "look at what each epoch keeps: iterators, open pipes, results of evaluations", .note = {}});
-  } else {
-    finding.advice.push_back({.change = "look for what is kept across steps: lists of losses, of outputs, of metrics",
-                              .note = "tracemalloc shows where it was allocated"});
-  }
+  finding.advice.push_back(advice_for(by_others, is_workers, is_stairs));
   finding.look_alikes_excluded.emplace_back("page cache");
   finding.look_alikes_excluded.emplace_back("a cache that fills up");
   if (memory.number("oom_kills").value_or(0) > 0) finding.why.emplace_back("processes were killed for memory already");
@@ -120,18 +132,20 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     const auto headroom = memory->number("headroom_bytes");
     const Fact* who = grower(facts, memory->where);
     if (!limit && who != nullptr && is_large(*memory, *who)) {
-      judge(*memory, who, *who->number("growth_bytes_per_s"), std::nullopt, out);
+      judge(*memory, who, false, *who->number("growth_bytes_per_s"), std::nullopt, out);
     }
     if (!limit || !headroom || *limit <= 0) continue;
     // The machine's own figure holds what all do; a process' is nearer to the cause.
     const double of_process = who == nullptr ? 0 : *who->number("growth_bytes_per_s");
     const double of_machine = memory->number("growth_bytes_per_s").value_or(0);
     const double per_s = of_process > 0 ? of_process : of_machine;
-    if (per_s <= 0 || (of_process <= 0 && is_of_others(facts, *memory))) continue;
-    const double taken = per_s * memory->number("window_s").value_or(0);
+    const bool by_others = of_process <= 0 && is_of_others(facts, *memory);
+    const double window_s = memory->number("window_s").value_or(0);
+    if (per_s <= 0 || (of_process <= 0 && window_s < window_needed_s(by_others))) continue;
+    const double taken = per_s * window_s;
     if (taken < params.number("rise_pct") / 100 * *limit) continue;
     const double to_limit_s = *headroom / per_s;
-    if (to_limit_s <= latest_s) judge(*memory, of_process > 0 ? who : nullptr, per_s, to_limit_s, out);
+    if (to_limit_s <= latest_s) judge(*memory, of_process > 0 ? who : nullptr, by_others, per_s, to_limit_s, out);
   }
   return {};
 }
