@@ -77,6 +77,10 @@ RuleSettings rule_settings(const Config& config) {
 Result<RunOptions> run_options(const Args& args, const Config& config) {
   RunOptions options;
   options.name = args.has("--name") ? args.text("--name") : config.name;
+  if (options.name && (options.name->find_first_not_of(" \t") == std::string::npos || *options.name == "last")) {
+    return Error(ErrorCode::kInvalidInput,
+                 format("--name '{}': a run needs a name of its own; last means the newest run", *options.name));
+  }
   options.interval_ns = args.duration_ns("--interval").value_or(config.interval_ns.value_or(kIntervalNsDefault));
   options.wants_hook = config.hook.value_or(true);
   options.wants_horovod_timeline = config.horovod_timeline.value_or(false);

@@ -51,6 +51,17 @@ TEST(RunOptions, FlagsWinOverFiles) {
   EXPECT_TRUE(by_flag->price->source.starts_with("catalogue ")) << by_flag->price->source;
 }
 
+TEST(RunOptions, ANameThatNamesNothingIsWrongUse) {
+  for (const char* name : {"", " ", "last"}) {
+    const Result<RunOptions> got = options({"--name", name}, "");
+    ASSERT_FALSE(got.ok()) << name;
+    EXPECT_EQ(got.error().code, ErrorCode::kInvalidInput);
+    EXPECT_EQ(got.error().message,
+              "--name '" + std::string(name) + "': a run needs a name of its own; last means the newest run");
+  }
+  EXPECT_EQ(options({"--name", "lastly"}, "")->name, "lastly");
+}
+
 TEST(RunOptions, APriceThatCannotBeUsedIsWrongUse) {
   EXPECT_TRUE(
       options({}, "\ninstance = \"g5.nonsense\"").error().message.starts_with("hotlap.toml:2: instance: no price"))

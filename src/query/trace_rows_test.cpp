@@ -41,7 +41,7 @@ class TraceRowsTest : public testing::Test {
            std::int64_t value_b = -1, std::uint32_t thread = 1, const std::string& detail = {}) {
     Span span{.start_ns = start_us * kUs, .duration_ns = us < 0 ? -1 : us * kUs, .kind = kind, .thread = thread};
     span.process = kind == SpanKind::kKernel || kind == SpanKind::kTransfer ? kGpu : kHost;
-    span.name = writer_->add_name(name);
+    span.name = name.empty() ? 0 : writer_->add_name(name);
     span.step = kind == SpanKind::kStep ? value_a : -1;
     span.value_a = kind == SpanKind::kStep ? -1 : value_a;
     span.value_b = value_b;
@@ -78,6 +78,13 @@ TEST_F(TraceRowsTest, OperatorsHaveOwnTimeAndTheTimeOfWhatTheyLaunched) {
               ElementsAre("aten::linear|0.1|0.04|0|0|NULL|1|40|5|rank 3|3",
                           "aten::addmm|0.06|0.06|0.5|1|aten::linear|2|40|5|rank 3|3",
                           "aten::add|0.01|0.01|NULL|NULL|NULL|NULL|NULL|NULL|rank 3|3"));
+}
+
+// Of a recorded job the hook notes how long each update took: that is no operator.
+TEST_F(TraceRowsTest, UpdatesThatTheHookNotedAreNoOperators) {
+  add(SpanKind::kOptimizer, "", 10, 100);
+  add(SpanKind::kOptimizer, "Optimizer.step#SGD.step", 200, 50, 1, -1);
+  EXPECT_THAT(ask("SELECT name, duration_ms FROM operator"), ElementsAre("Optimizer.step#SGD.step|0.05"));
 }
 
 TEST_F(TraceRowsTest, KernelsKnowWhoLaunchedThemAndHowLongTheyWereQueued) {

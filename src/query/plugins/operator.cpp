@@ -106,7 +106,8 @@ class Rows final : public TraceRows {
 
   void give(const Open& one, bool is_self_known) {
     const Span& span = one.span;
-    if (span.kind != SpanKind::kOperator && span.kind != SpanKind::kOptimizer) return;
+    // The hook's own record of an update has no name; it is in `span` and in `step`.
+    if (span.kind != SpanKind::kOperator && (span.kind != SpanKind::kOptimizer || span.name == 0)) return;
     Values own;
     own.push_back(is_self_known && span.duration_ns >= 0
                       ? ListedRows::Value(ms_of_ns(std::max<std::int64_t>(0, span.duration_ns - one.inside_ns)))
