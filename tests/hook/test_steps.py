@@ -176,6 +176,37 @@ for i, (x, y) in enumerate(loader):
     assert len(ring.spans(w.EPOCH)) == 1
 
 
+def test_roll_outs_are_seen_while_small_steps_rest(tmp_path):
+    """Ten forwards without gradients before every fifth update; two beside a training forward are part of its step."""
+    ring = Program(tmp_path, LOOP + """
+def rest():
+    if "HOTLAP_RING_DIR" in os.environ:
+        from hotlap import _hook
+        core = _hook.parts()[1]
+        core.drain()
+        core.rest.put(True)
+        core.rest.next_step = 1 << 60
+def forwards(count):
+    with torch.no_grad():
+        for _ in range(count):
+            model(x)
+x, y = torch.randn(8, 8), torch.zeros(8, dtype=torch.long)
+for i in range(40):
+    if i == 20:
+        rest()
+    if i % 5 == 4:
+        forwards(10)
+    elif i % 5 == 2:
+        out = model(x)
+        forwards(5)
+    say(update(model, optimizer, x, y))
+""").run().main()
+    assert len(steps(ring)) == 40
+    assert [v["a"] for v in ring.spans(w.EVALUATION)] == [0] * 8
+    assert not [f for f in ring.spans(w.FORWARD) if f["step"] >= 20]
+    assert not ring.infos().get("error")
+
+
 def test_fine_tuning_in_eval_mode_is_training(tmp_path):
     ring = Program(tmp_path, LOOP + """
 model.eval()
