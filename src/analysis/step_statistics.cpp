@@ -13,6 +13,8 @@ constexpr double kVariableShare = 0.2;
 constexpr std::size_t kSettleWindowMin = 8;
 constexpr std::size_t kSettleWindowMax = 32;
 constexpr std::size_t kBlocksWanted = 12;
+// Steps that are faster at first live on batches that were prefetched; more of them are no warm-up: it became slower.
+constexpr std::size_t kPrefetchedMax = 32;
 constexpr std::size_t kFewSteps = 96;  // below, at most a third is warm-up: the rest must still suffice for an answer
 
 std::int64_t end_of(const Step& step) { return step.start_ns + step.duration_ns; }
@@ -227,7 +229,8 @@ std::size_t StepStatistics::warmup_steps() const {
   }
   const double allowed = std::max(kSettled * reference, 1.5 * unrest);
   for (; from + window <= most; ++from) {
-    if (std::abs(mean_duration(head_, from, from + window) - reference) <= allowed) break;
+    const double above = mean_duration(head_, from, from + window) - reference;
+    if (std::abs(above) <= allowed || (above < 0 && from >= kPrefetchedMax)) break;
   }
   return std::min(from, most);
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "analysis/node_analyzer.h"
 #include "analysis/side_series.h"
@@ -36,7 +37,7 @@ constexpr std::size_t kBlocksMax = 256;
 constexpr std::size_t kBlocksOfPart = 6;  // at least, before and after
 constexpr std::size_t kPointsMax = 4;
 constexpr double kSmallestChange = 0.05;
-constexpr double kStandardErrors = 7;  // blocks are not quite independent of each other
+constexpr double kStandardErrors = 7;
 
 struct Block {
   std::int64_t start_ns = 0;
@@ -46,7 +47,11 @@ struct Block {
   double duration_ns = 0;
   double samples = 0;  // of the steps where they are known
   std::uint64_t sample_steps = 0;
+  // Of the steps whose parts were measured.
+  std::uint64_t hooked_steps = 0;
+  double hooked_ns = 0;
   std::array<double, kWatchedParts.size()> parts_ns{};
+  std::array<std::uint64_t, kWatchedParts.size()> part_steps{};
 
   void add(const Block& other) {
     end_ns = other.end_ns;
@@ -54,24 +59,50 @@ struct Block {
     duration_ns += other.duration_ns;
     samples += other.samples;
     sample_steps += other.sample_steps;
-    for (std::size_t i = 0; i < parts_ns.size(); ++i) parts_ns[i] += other.parts_ns[i];
+    hooked_steps += other.hooked_steps;
+    hooked_ns += other.hooked_ns;
+    for (std::size_t i = 0; i < parts_ns.size(); ++i) {
+      parts_ns[i] += other.parts_ns[i];
+      part_steps[i] += other.part_steps[i];
+    }
+  }
+  double hooked_step_ns() const { return hooked_ns / static_cast<double>(hooked_steps); }
+  // Nothing where it was not measured.
+  std::optional<double> part_ns(std::size_t i) const {
+    return part_steps[i] == 0 ? std::nullopt : std::optional(parts_ns[i] / static_cast<double>(part_steps[i]));
   }
   double step_ns() const { return duration_ns / static_cast<double>(steps); }
 };
 
 struct Level {
+  double n = 0;
   double mean = 0;
-  double error = 0;  // standard error of the mean
+  double squares = 0;   // of the distances from it
+  double products = 0;  // of those of neighbours
 };
 
 Level level_of(const std::vector<double>& values, std::size_t from, std::size_t to) {
-  Level level;
-  const auto n = static_cast<double>(to - from);
-  for (std::size_t i = from; i < to; ++i) level.mean += values[i] / n;
-  double squares = 0;
-  for (std::size_t i = from; i < to; ++i) squares += (values[i] - level.mean) * (values[i] - level.mean);
-  level.error = n > 1 ? std::sqrt(squares / (n - 1) / n) : 0;
+  Level level{.n = static_cast<double>(to - from)};
+  for (std::size_t i = from; i < to; ++i) level.mean += values[i] / level.n;
+  double before = 0;
+  for (std::size_t i = from; i < to; ++i) {
+    const double distance = values[i] - level.mean;
+    level.squares += distance * distance;
+    level.products += before * distance;
+    before = distance;
+  }
   return level;
+}
+
+// Standard error of the difference of two means. What disturbs one step disturbs the next ones too: values of a
+// first-order process, by the correlation of neighbours on both sides (which is estimated too low: Kendall's term).
+double error_of(const Level& a, const Level& b) {
+  if (a.n < 2 || b.n < 2) return 0;
+  const double squares = a.squares + b.squares;
+  const double seen = squares > 0 ? (a.products + b.products) / squares : 0;
+  const double correlation = std::clamp(seen + (1 + 4 * seen) / (a.n + b.n), 0.0, 0.97);
+  const double independent = a.squares / (a.n - 1) / a.n + b.squares / (b.n - 1) / b.n;
+  return std::sqrt(independent * (1 + correlation) / (1 - correlation));
 }
 
 struct Split {
@@ -87,7 +118,7 @@ std::optional<Split> best_split(const std::vector<double>& values, std::size_t f
     const Level after = level_of(values, at, to);
     const double change = std::abs(after.mean - before.mean);
     if (change < kSmallestChange * before.mean) continue;
-    const double error = std::sqrt(before.error * before.error + after.error * after.error) + 1e-4 * before.mean;
+    const double error = error_of(before, after) + 1e-4 * before.mean;
     const double standard_errors = change / error;
     if (standard_errors < kStandardErrors || (best && standard_errors <= best->standard_errors)) continue;
     best = Split{at, standard_errors};
@@ -121,9 +152,7 @@ class ChangesAnalyzer final : public NodeAnalyzer<ChangesAnalyzer> {
       one.samples = static_cast<double>(step.samples);
       one.sample_steps = 1;
     }
-    for (std::size_t i = 0; i < kWatchedParts.size(); ++i) {
-      one.parts_ns[i] = static_cast<double>(part_ns(step, kWatchedParts[i].first).value_or(0));
-    }
+    if (step.is_hooked) set_parts(step, one);
     add(steps, one);
   }
 
@@ -147,6 +176,17 @@ class ChangesAnalyzer final : public NodeAnalyzer<ChangesAnalyzer> {
     std::vector<Block> blocks;
     std::uint64_t steps_of_block = 1;
   };
+
+  static void set_parts(const Step& step, Block& one) {
+    one.hooked_steps = 1;
+    one.hooked_ns = one.duration_ns;
+    for (std::size_t i = 0; i < kWatchedParts.size(); ++i) {
+      const auto ns = hotlap::part_ns(step, kWatchedParts[i].first);
+      if (!ns) continue;
+      one.parts_ns[i] = static_cast<double>(*ns);
+      one.part_steps[i] = 1;
+    }
+  }
 
   static void add(Steps& steps, const Block& one) {
     if (!steps.blocks.empty() && steps.blocks.back().steps < steps.steps_of_block) {
@@ -203,7 +243,7 @@ class ChangesAnalyzer final : public NodeAnalyzer<ChangesAnalyzer> {
     fact.set("before_ms", before.step_ns() / 1e6)
         .set("after_ms", after.step_ns() / 1e6)
         .set("change_pct", 100 * change);
-    fact.set("half_width_pct", 196 * std::sqrt(low.error * low.error + high.error * high.error) / low.mean);
+    fact.set("half_width_pct", 196 * error_of(low, high) / low.mean);
     fact.set("lasts_s", static_cast<double>(after.end_ns - after.start_ns) / 1e9);
     fact.set("lost_s", after.duration_ns * change / (1 + change) / 1e9);
     set_part(before, after, fact);
@@ -213,21 +253,26 @@ class ChangesAnalyzer final : public NodeAnalyzer<ChangesAnalyzer> {
   }
 
   static void set_part(const Block& before, const Block& after, Fact& fact) {
-    const double difference = after.step_ns() - before.step_ns();
-    if (difference == 0) return;
+    constexpr std::uint64_t kMeasuredMin = 5;
+    if (std::min(before.hooked_steps, after.hooked_steps) < kMeasuredMin) return;
+    const double difference = after.hooked_step_ns() - before.hooked_step_ns();
+    if (difference * (after.step_ns() - before.step_ns()) <= 0) return;  // those that were measured do not show it
     double most = 0;
     double known = 0;
+    std::size_t measured = 0;
     std::string_view name;
     for (std::size_t i = 0; i < kWatchedParts.size(); ++i) {
-      const double grown =
-          after.parts_ns[i] / static_cast<double>(after.steps) - before.parts_ns[i] / static_cast<double>(before.steps);
-      const double share = grown / difference;
+      const auto then = before.part_ns(i);
+      const auto now = after.part_ns(i);
+      if (!then || !now) continue;
+      ++measured;
+      const double share = (*now - *then) / difference;
       known += std::max(share, 0.0);
       if (share <= most) continue;
       most = share;
       name = kWatchedParts[i].second;
     }
-    if (1 - known > most) {
+    if (measured > 0 && 1 - known > most) {
       most = 1 - known;
       name = "other";
     }

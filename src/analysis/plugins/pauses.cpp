@@ -24,6 +24,7 @@ constexpr std::array kFields{
     FactField{"share_pct", "%", "of all time from the first step to the last"},
     FactField{"every_steps", "{step}", "from one to the next, mean; absent with fewer than two"},
     FactField{"every_s", "s", "the same as time"},
+    FactField{"batches", "{batch}", "that a loader gave for one evaluation, mean; 0: forwards without a loader"},
     FactField{"bytes", "By", "written by one checkpoint, mean"},
     FactField{"bytes_per_s", "By/s", "while it is written"},
     FactField{"process", "text", "label of the training process"},
@@ -92,6 +93,8 @@ class PausesAnalyzer final : public Analyzer {
   struct Evaluated {
     std::uint64_t count = 0;
     std::int64_t ns = 0;
+    std::uint64_t told = 0;  // evaluations whose batches are known
+    std::int64_t batches = 0;
     std::int64_t longest_ns = 0;
     std::int64_t first_ns = 0;
     std::int64_t first_duration_ns = 0;
@@ -112,6 +115,8 @@ class PausesAnalyzer final : public Analyzer {
       }
       count += other.count;
       ns += other.ns;
+      told += other.told;
+      batches += other.batches;
       longest_ns = std::max(longest_ns, other.longest_ns);
       for (const Span& span : other.latest) add(span);
     }
@@ -121,6 +126,10 @@ class PausesAnalyzer final : public Analyzer {
         first_duration_ns = span.duration_ns;
       }
       if (++count == 2) second_ns = span.start_ns;
+      if (span.value_a >= 0) {
+        ++told;
+        batches += span.value_a;
+      }
       ns += span.duration_ns;
       longest_ns = std::max(longest_ns, span.duration_ns);
     }
@@ -207,6 +216,7 @@ class PausesAnalyzer final : public Analyzer {
         process == nullptr ? std::pair<Evaluated, std::int64_t>{}
                            : process->evaluated.between(entry.steps->end_ns() - span_ns, entry.steps->end_ns());
     Fact fact = pauses_fact(entry, "evaluation", sum.count, sum.ns, sum.longest_ns);
+    if (sum.told > 0) fact.set("batches", static_cast<double>(sum.batches) / static_cast<double>(sum.told));
     if (sum.count > 1) {
       const double every_s = seconds(last_ns - sum.first_ns) / (static_cast<double>(sum.count) - 1);
       const double training_s = seconds(span_ns - sum.ns);

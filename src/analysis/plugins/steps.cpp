@@ -1,7 +1,11 @@
 // How long steps take: warm-up, loader starts, ragged batches and steps without the hook kept apart from the
 // typical ones.
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <optional>
+#include <vector>
 
 #include "analysis/analyzer.h"
 #include "analysis/step_table.h"
@@ -15,6 +19,7 @@ constexpr std::array kFields{
     FactField{"steady_count", "{step}", "typical steps: what the other fields speak of"},
     FactField{"warmup_count", "{step}", "first steps, left out"},
     FactField{"warmup_s", "s", "their time"},
+    FactField{"warmup_data_wait_ms", "ms", "their mean data wait, without the very first and starts of workers"},
     FactField{"loader_start_count", "{step}", "steps that waited for loader workers to start, left out"},
     FactField{"loader_start_s", "s", "their time"},
     FactField{"ragged_count", "{step}", "steps with a short last batch, left out"},
@@ -46,7 +51,19 @@ std::optional<double> ms(std::optional<double> ns) { return ns ? std::optional(m
 class StepsAnalyzer final : public Analyzer {
  public:
   explicit StepsAnalyzer(const RunDescription& run) : table_(run.steps) {}
-  void merge(const Analyzer&) override {}  // all that it says is of the table
+
+  void on_step(const Step& step) override {
+    if (first_.size() >= kProcessesMax && !first_.contains(step.process)) return;
+    First& first = first_[step.process];
+    if (step.index <= first.last_index) return;  // it began anew: the table does not count these as the first either
+    first.last_index = step.index;
+    if (first.waits_ns.size() >= StepStatistics::kHeadMax) return;
+    const bool is_start = first.waits_ns.empty() || step.loader_start_ns;
+    first.waits_ns.push_back(is_start ? std::nullopt : step.data_wait_ns);
+  }
+
+  // All else that it says is of the table. Processes are numbered anew in each recording.
+  void merge(const Analyzer&) override { is_merged_ = true; }
 
   void snapshot(FactTable& out) const override {
     for (const StepTable::Entry& entry : table_->entries()) {
@@ -64,12 +81,34 @@ class StepsAnalyzer final : public Analyzer {
           .set("total_s", s(steady.total_ns))
           .set_text("process", entry.process);
       if (entry.steps->is_chosen()) fact.set("chosen", 1);
+      if (!is_merged_) fact.set("warmup_data_wait_ms", ms(first_wait_ns(entry.slot, steady.warmup_count)));
       if (steady.sums.steps > 0) set_typical(steady, fact);
       out.add(std::move(fact));
     }
   }
 
  private:
+  static constexpr std::size_t kProcessesMax = 4096;
+  struct First {
+    std::int64_t last_index = -1;
+    std::vector<std::optional<std::int64_t>> waits_ns;  // of the first steps; nothing: not measured, or not meant
+  };
+
+  // Mean data wait of so many first steps.
+  std::optional<double> first_wait_ns(std::uint32_t slot, std::size_t count) const {
+    const auto found = first_.find(slot);
+    if (found == first_.end()) return std::nullopt;
+    double sum = 0;
+    double measured = 0;
+    for (std::size_t i = 0; i < std::min(count, found->second.waits_ns.size()); ++i) {
+      const auto& wait_ns = found->second.waits_ns[i];
+      if (!wait_ns) continue;
+      sum += static_cast<double>(*wait_ns);
+      ++measured;
+    }
+    return measured > 0 ? std::optional(sum / measured) : std::nullopt;
+  }
+
   static void set_typical(const SteadySteps& steady, Fact& fact) {
     const StepSums& sums = steady.sums;
     const auto steps = static_cast<double>(sums.steps);
@@ -97,6 +136,8 @@ class StepsAnalyzer final : public Analyzer {
   }
 
   const StepTable* table_;
+  std::map<std::uint32_t, First> first_;  // by slot
+  bool is_merged_ = false;
 };
 
 std::unique_ptr<Analyzer> open(const RunDescription& run) { return std::make_unique<StepsAnalyzer>(run); }

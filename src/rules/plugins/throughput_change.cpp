@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "rules/fact_number.h"
 #include "rules/gpu_limits_words.h"
 #include "rules/series_words.h"
 #include "rules/step_findings.h"
@@ -23,7 +24,26 @@ constexpr std::array kParams{
               .unit = "%",
               .help = "so much longer a sample must take from then on"},
     share_param("3", "share of the time of typical steps that it has cost so far"),
+    ParamDesc{.name = "lasts_min",
+              .type = ParamType::kDuration,
+              .default_text = "10s",
+              .min = 0,
+              .max = 3.6e15,
+              .unit = "ns",
+              .help = "so long it must last, and training must have been faster before"},
 };
+
+constexpr double kCertainS = 60;  // a minute is no passing trouble
+// Cores that others use hold a job up where all are busy then.
+constexpr double kOthersHighPct = 20;
+constexpr double kFullPct = 20;
+
+// Other programs were there for so much of the time that they may have made the difference.
+bool may_be_of_others(const FactTable& facts, const Where& where) {
+  const Fact* around = fact_for(facts, "neighbours.summary", where);
+  return number_in(around, "outside_high_pct").value_or(0) >= kOthersHighPct &&
+         number_in(around, "full_pct").value_or(0) >= kFullPct;
+}
 
 // It came bit by bit: all changes of one process were for the worse. As one change, from the first level to the last.
 struct Slope {
@@ -74,6 +94,20 @@ GpuView gpu_view(const FactTable& facts) {
   return view;
 }
 
+// Beside other programs a job of constant work gets slower and faster: then it is said, but not as the job's loss.
+void doubt(const FactTable& facts, Finding& finding) {
+  if (!may_be_of_others(facts, finding.where)) return;
+  const Fact* around = fact_for(facts, "neighbours.summary", finding.where);
+  finding.claims = kClaimsNeighbour;
+  finding.certainty = Certainty::kPossible;
+  finding.severity = Severity::kInfo;
+  finding.lost_pct.reset();
+  finding.lost_s.reset();
+  finding.limits.push_back(format("whether it was the job: other programs had {} of {} cores, mean",
+                                  cores_figure(around->number("outside_cores").value_or(0)),
+                                  cores_figure(around->number("usable_cores").value_or(0))));
+}
+
 void judge(const FactTable& facts, const Fact& change, const Fact* steps, double pct, double lost_s, double share,
            FindingSink& out) {
   const std::string part = change.text("part").value_or("");
@@ -102,6 +136,8 @@ void judge(const FactTable& facts, const Fact& change, const Fact* steps, double
   const bool is_taken =
       steps != nullptr && taken_by_others_pct(facts, *steps).value_or(0) >= kTakenByOthersPct && part != "data_wait";
   if (is_taken || change.text("along").value_or("").starts_with("cpu.steal")) finding.claims = kClaimsNeighbour;
+  if (change.number("lasts_s").value_or(0) < kCertainS) finding.certainty = Certainty::kLikely;
+  if (finding.claims == "change" || finding.claims == "data_wait") doubt(facts, finding);
   if (!gpus.waits.empty()) {
     finding.why.push_back("the GPU waits: " + gpus.waits);
     finding.look_alikes_excluded.emplace_back("heat and power limit (the GPU is cooler and its clock the same)");
@@ -111,7 +147,14 @@ void judge(const FactTable& facts, const Fact& change, const Fact* steps, double
   out.add(std::move(finding));
 }
 
+// Long enough on both sides, as far as the steps before are known.
+bool lasts(const Fact& change, double least_s) {
+  const double before_s = change.number("at_step").value_or(0) * change.number("before_ms").value_or(0) / 1e3;
+  return change.number("lasts_s").value_or(0) >= least_s && before_s >= least_s;
+}
+
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
+  const double least_s = static_cast<double>(params.duration_ns("lasts_min")) * 1e-9;
   if (const auto slope = slope_of(facts.all("changes.point"))) {
     const Fact* steps = fact_for(facts, "steps.summary", slope->first->where);
     const double steady_s = steps == nullptr ? 0 : steps->number("steady_s").value_or(0);
@@ -130,7 +173,7 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
   for (const Fact* change : facts.all("changes.point")) {
     const double pct = change->number("change_pct").value_or(0);
     const double lost_s = change->number("lost_s").value_or(0);
-    if (pct < params.number("change_pct")) continue;
+    if (pct < params.number("change_pct") || !lasts(*change, least_s)) continue;
     const Fact* steps = fact_for(facts, "steps.summary", change->where);
     const double steady_s = steps == nullptr ? 0 : steps->number("steady_s").value_or(0);
     const double share = steady_s > 0 ? std::min(100 * lost_s / steady_s, 100.0) : 0;
