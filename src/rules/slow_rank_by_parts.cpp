@@ -54,7 +54,14 @@ bool are_in_step(const std::vector<Rank>& ranks) {
   return slow->step_ms <= (1 + kInStep) * fast->step_ms;
 }
 
-Finding describe(const std::vector<Rank>& ranks, const Rank& slow, double excess_ms, double waited_ms) {
+std::string_view slow_rank_advice(bool has_gpu) {
+  return has_gpu ? "look at that rank's GPU (clocks, power limit, heat, PCIe) and at what else runs on its cores; or "
+                   "leave it out"
+                 : "look at that rank's cores: how many it may use and at which clock, other programs on them; and at "
+                   "what its code does more than the others'";
+}
+
+Finding describe(const std::vector<Rank>& ranks, const Rank& slow, double excess_ms, double waited_ms, bool has_gpu) {
   const double share = 100 * excess_ms / slow.step_ms;
   std::size_t most = 0;
   std::array<double, kOwn.size()> excess{};
@@ -88,8 +95,7 @@ Finding describe(const std::vector<Rank>& ranks, const Rank& slow, double excess
   const double then = slow.step_ms - excess_ms;
   finding.advice.push_back({.change = is_loading
                                           ? "look at that rank's data: larger samples, a slower disk, fewer cores"
-                                          : "look at that rank's GPU (clocks, power limit, heat, PCIe) and at what "
-                                            "else runs on its cores; or leave it out",
+                                          : std::string(slow_rank_advice(has_gpu)),
                             .step_ms_low = then * (1 - error),
                             .step_ms_high = std::min(then * (1 + error) + 0.1 * excess_ms, slow.step_ms),
                             .basis = Basis::kModel,
@@ -99,6 +105,12 @@ Finding describe(const std::vector<Rank>& ranks, const Rank& slow, double excess
 }
 
 }  // namespace
+
+bool has_no_gpu(const FactTable& facts) {
+  const Fact* software = facts.find("job.software");
+  if (software == nullptr || (!software->number("gpu") && !software->number("gpu_build"))) return false;
+  return (software->number("gpu") == 0 || software->number("gpu_build") == 0) && facts.find("gpu.use") == nullptr;
+}
 
 std::optional<Finding> slow_rank_by_parts(const FactTable& facts, double share_pct, double steps_min) {
   const std::vector<Rank> ranks = ranks_of(facts, steps_min);
@@ -111,7 +123,7 @@ std::optional<Finding> slow_rank_by_parts(const FactTable& facts, double share_p
   if (100 * excess_ms / slow.step_ms < share_pct) return std::nullopt;
   // Where nobody waits they do not meet in each step: every rank has a pace of its own.
   if (waited_ms < 0.5 * excess_ms) return std::nullopt;
-  return describe(ranks, slow, excess_ms, waited_ms);
+  return describe(ranks, slow, excess_ms, waited_ms, !has_no_gpu(facts));
 }
 
 }  // namespace hotlap

@@ -12,4 +12,7 @@ namespace hotlap {
 // the step its own work must be longer than that of the others. Absent: no rank is slow, or the ranks do not meet.
 std::optional<Finding> slow_rank_by_parts(const FactTable& facts, double share_pct, double steps_min);
 
+// The job is known to have no GPU: its work is the processor's.
+bool has_no_gpu(const FactTable& facts);
+
 }  // namespace hotlap

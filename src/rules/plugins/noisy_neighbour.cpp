@@ -38,6 +38,7 @@ constexpr std::array kParams{
                       "count that are there all the time"},
 };
 
+constexpr double kWindowMinS = 10;        // a moment of steal is none to speak of
 constexpr double kOvercommittedPct = 10;  // of steal, for long: the host has given away more than it has
 
 Finding finding_of(const FactTable& facts, const Fact& around, std::optional<double> slowdown, double share_pct) {
@@ -97,6 +98,7 @@ void by_programs(const FactTable& facts, const Fact& around, std::optional<doubl
 
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   for (const Fact* around : facts.all("neighbours.summary")) {
+    if (around->number("window_s").value_or(kWindowMinS) < kWindowMinS && around->number("steps_only") != 1) continue;
     if (const auto steal = around->number("steal_pct"); steal && *steal >= params.number("steal_pct")) {
       by_hypervisor(facts, *around, *steal, out);
       continue;

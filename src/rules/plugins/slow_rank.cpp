@@ -99,8 +99,10 @@ std::optional<Finding> slow_rank_by_steps(const FactTable& facts, const Params& 
     finding.distance = -1;
   }
   finding.advice.push_back(
-      {.change = is_by_data
-                     ? "look at its data: its part of the set, its disk or mount, its workers"
+      {.change = is_by_data ? "look at its data: its part of the set, its disk or mount, its workers"
+                 : has_no_gpu(facts)
+                     ? "look at its node and its cores: how many it may use, other programs on them; and at what its "
+                       "code does more than the others'"
                      : "look at its node and GPU: clocks, heat, power limit, PCIe link, other programs; or leave "
                        "it out"});
   if (const auto median_ms = all.number("median_ms")) set_gain(facts, slow, ranks, *median_ms, finding);

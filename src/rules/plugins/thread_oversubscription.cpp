@@ -128,6 +128,11 @@ bool are_others(const FactTable& facts, const Where& where) {
   return outside && busy && *outside > 0.5 * *busy;
 }
 
+// Something is known of a job on this machine, though none of its processes was seen.
+bool is_training_known(const FactTable& facts, const Where& where) {
+  return facts.find("job.told") != nullptr || fact_for(facts, "steps.summary", where) != nullptr;
+}
+
 Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink& out) {
   for (const Fact* threads : facts.all("threads.summary")) {
     const auto usable = threads->number("usable_cores");
@@ -142,7 +147,7 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     if (job) {
       const double per_core_min = params.number("threads_per_core");
       if (*job < per_core_min * *usable || !has_pool(*threads, *usable, per_core_min)) continue;
-    } else if (!is_crowded) {
+    } else if (!is_crowded || !is_training_known(facts, threads->where)) {
       continue;
     }
     if (!is_throttled && are_others(facts, threads->where)) continue;
