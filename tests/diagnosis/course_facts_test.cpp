@@ -106,6 +106,36 @@ TEST(Course, EvaluationsWithoutALoaderAreToldWithTheirPeriod) {
   FAIL() << "no evaluation";
 }
 
+TEST(Course, WorkersOfAForkServerWorkForWhoStartedIt) {
+  FakeRecording recording = course_of(60, [](std::int64_t) { return OneStep{40, 20}; });
+  const std::uint32_t loader = recording.add_name("loader 1 (D)");
+  recording.add_process({.role = ProcessRole::kOther,
+                         .parent = 1,
+                         .command = "python3 -B -c from multiprocessing.forkserver import main; main(9, 11)"});
+  const std::uint32_t worker = recording.add_process({.role = ProcessRole::kLoader, .index = 0, .parent = 2});
+  for (std::int64_t i = 0; i < 60; ++i) {
+    const std::int64_t start_ns = 1000 * kNsPerS + i * 60 * kNsPerMs;
+    recording.add_span({.start_ns = start_ns,
+                        .duration_ns = 40 * kNsPerMs,
+                        .kind = SpanKind::kDataWait,
+                        .process = 1,
+                        .name = loader,
+                        .step = i,
+                        .value_a = 4});
+    recording.add_span({.start_ns = start_ns,
+                        .duration_ns = 55 * kNsPerMs,
+                        .kind = SpanKind::kWorkerBatch,
+                        .process = worker,
+                        .name = loader,
+                        .value_a = 50 * kNsPerMs});
+  }
+  const FactTable facts = analyze(recording);
+  const Fact* summary = facts.find("loader.summary");
+  ASSERT_NE(summary, nullptr);
+  EXPECT_EQ(summary->text("process"), "main");
+  EXPECT_NEAR(summary->number("batch_wall_ms").value_or(0), 55, 1);
+}
+
 // Constant work beside programs that come and go: what disturbs a step disturbs the next ones. In one run of ten the
 // two sides differ all the same.
 TEST(Course, DisturbancesThatComeInStretchesAreNoChange) {

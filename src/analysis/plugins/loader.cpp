@@ -171,6 +171,8 @@ class LoaderAnalyzer final : public Analyzer {
   }
 
  private:
+  static constexpr std::string_view kForkServer = "multiprocessing.forkserver";
+
   // Samples or points of minutes.
   template <class Point>
   void take(const StoredSeries& series, std::span<const Point> points) {
@@ -188,7 +190,11 @@ class LoaderAnalyzer final : public Analyzer {
   std::uint32_t owner_of(std::uint32_t slot) const {
     const ProcessInfo* process = process_of(slot);
     if (process == nullptr || process->role != ProcessRole::kLoader) return slot;
-    if (process->parent != 0) return process->parent;
+    const ProcessInfo* parent = process_of(process->parent);
+    // multiprocessing's server of forks stands between the training process and its worker.
+    if (parent != nullptr && parent->command.find(kForkServer) != std::string::npos)
+      parent = process_of(parent->parent);
+    if (parent != nullptr) return parent->slot;
     // Its parent was not seen: the only training process, if there is just one.
     std::uint32_t owner = 0;
     for (const auto& [number, candidate] : processes_) {

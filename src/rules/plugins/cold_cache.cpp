@@ -74,7 +74,8 @@ Finding finding_of(const Fact& of, const SlowBegin& begin) {
   finding.where = of.where;
   finding.where.process = of.text("process").value_or("");
   finding.certainty = Certainty::kLikely;
-  finding.claims = "data_wait";
+  // The typical steps do not hold what was left out as a warm-up: what they wait for is another matter.
+  finding.claims = begin.is_of_waits ? "first_pass" : "data_wait";
   finding.distance = -3;
   finding.lost_s = begin.lost_s();
   finding.lost_pct = begin.lost_pct();
