@@ -38,6 +38,7 @@ constexpr std::size_t kBlocksOfPart = 6;  // at least, before and after
 constexpr std::size_t kPointsMax = 4;
 constexpr double kSmallestChange = 0.05;
 constexpr double kStandardErrors = 7;
+constexpr double kCorrelationMax = 0.75;  // what slows down bit by bit is correlated through and through
 
 struct Block {
   std::int64_t start_ns = 0;
@@ -100,7 +101,7 @@ double error_of(const Level& a, const Level& b) {
   if (a.n < 2 || b.n < 2) return 0;
   const double squares = a.squares + b.squares;
   const double seen = squares > 0 ? (a.products + b.products) / squares : 0;
-  const double correlation = std::clamp(seen + (1 + 4 * seen) / (a.n + b.n), 0.0, 0.97);
+  const double correlation = std::clamp(seen + (1 + 4 * seen) / (a.n + b.n), 0.0, kCorrelationMax);
   const double independent = a.squares / (a.n - 1) / a.n + b.squares / (b.n - 1) / b.n;
   return std::sqrt(independent * (1 + correlation) / (1 - correlation));
 }
