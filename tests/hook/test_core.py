@@ -354,6 +354,58 @@ def test_forwards_without_gradients_are_seen_while_resting(make_core):
     assert not [s for s in spans_of(core, w.FORWARD) if s["step"] > 5]
 
 
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_a_step_that_was_watched_from_its_middle_on_has_no_parts(make_core, is_taken):
+    """An evaluation over a loader begins after the batch of a resting step was taken: its wait was not seen."""
+    core = make_core()
+    t = 1000
+    for _ in range(6):
+        events, t = usual_step(t, core.loaders[0])
+        core.events += events
+        core.optimizer_calls += 1
+    core.drain()
+    core.rest.put(True)
+    if is_taken:
+        core.rest.batch()
+    core.rest.watch()
+    core.events += [(e.FORWARD, t, t + 100, TRAINS), (e.BACKWARD, t + 100, t + 200),
+                    (e.OPTIMIZER, t + 200, t + 300, KEY, False)]
+    events, _ = usual_step(t + 300, core.loaders[0])
+    core.events += events
+    core.drain()
+    assert core.index == 8 and core.recorder.errors == 0
+    core.recorder.flush()
+    kinds = {step: [r["kind"] for r in decoded(core.recorder.ring.payload) if r["type"] == "span" and r["step"] == step]
+             for step in (6, 7)}
+    parts = [w.FORWARD, w.BACKWARD, w.OPTIMIZER]
+    assert [kind for kind in kinds[6] if kind != w.HOOK] == ([] if is_taken else parts) + [w.STEP]
+    assert [kind for kind in kinds[7] if kind != w.HOOK] == [w.DATA_WAIT, *parts, w.STEP]
+
+
+def named_span(core, start, end, thread=None):
+    return e.SPAN, start, end, w.USER, core.recorder.name("metrics"), -1, -1, thread or core.thread_number
+
+
+def test_what_the_program_has_named_is_no_wait_before_forward(make_core):
+    core = make_core()
+
+    def step(t, *named):
+        return [*(named_span(core, t + a, t + b, thread) for a, b, thread in named),
+                (e.FORWARD, t + 500, t + 600, TRAINS), (e.BACKWARD, t + 600, t + 700),
+                (e.OPTIMIZER, t + 700, t + 800, KEY, False)]
+
+    core.events += step(1000)
+    core.events += step(1800, (220, 250, None), (200, 300, None), (350, 400, None), (410, 490, 12345))
+    core.events += step(2600, (0, 500, None))
+    core.events += step(3400, (500, 600, None))  # what is named is the forward pass
+    core.drain()
+    assert core.recorder.errors == 0 and core.index == 4
+    core.recorder.flush()
+    waits = [(r["start"], r["duration"], r["a"]) for r in decoded(core.recorder.ring.payload)
+             if r["type"] == "span" and r["kind"] == w.DATA_WAIT and r["step"] > 0]
+    assert waits == [(1800, 200, 0), (2100, 50, 0), (2200, 100, -1), (3400, 500, -1)]
+
+
 def test_small_steps_of_a_program_without_torch(make_core):
     """Nobody looks for roots there; the steps are the program's own marks."""
     core = make_core()

@@ -8,6 +8,7 @@ themselves; where no optimizer was made, a batch of the loader is a step.
 """
 import sys
 import time
+from collections import deque
 from _thread import allocate_lock, get_ident
 
 from hotlap import _usual, _wire
@@ -37,6 +38,7 @@ FORWARD_CALLS_MAX = 10_000
 QUIET_CALLS_MAX = 3        # without a loader: so many forwards in eval mode in a row are an evaluation
 DISCOVERY_STEPS = 3
 OOMS_MAX, OOM_TEXT_MAX = 8, 1_000
+NAMED_MAX = 64  # of the program's own spans, the last ones
 
 
 def said_already(error):
@@ -89,6 +91,7 @@ class Core:
         self.marked = False     # the program calls hotlap.step()
         self.passes_shown = False  # epochs come from a loader's passes
         self.index = 0          # the step that runs
+        self.unwatched = None   # a step that was not watched from its begin on: it has no parts
         self.start_ns = None    # when it began; None until something happened
         self.source = 0
         self.group, self.group_open, self.group_end, self.expected = set(), False, 0, frozenset()
@@ -109,6 +112,7 @@ class Core:
         self.forwards = self.forwards_ever = 0
         self.backwards = self.backwards_ever = 0
         self.after_backward_ns = self.gap_end_ns = 0
+        self.named = deque(maxlen=NAMED_MAX)  # (start, end) of the program's own spans in this step
         self.nested = []        # (start, duration) of forwards and backwards in this step, for an optimizer's closure
         self.evaluating = False
         self.eval_start = self.eval_last = self.eval_batches = 0
@@ -450,7 +454,15 @@ class Core:
             self.recorder.info("loader", {"known": False, "text": "loader unknown: the gap before forward counts"})
         self.gap_end_ns = start
         name = self.recorder.name("before forward (loader unknown)")
-        self.span(_wire.DATA_WAIT, begin, start - begin, name, self.index, -1, -1, _wire.WAIT_BEFORE_FORWARD)
+        for named_start, named_end in sorted(self.named):  # what the program has named itself is no wait
+            if named_end <= begin or named_start >= start:
+                continue
+            if named_start > begin:
+                self.span(_wire.DATA_WAIT, begin, named_start - begin, name, self.index, 0, -1,
+                          _wire.WAIT_BEFORE_FORWARD)
+            begin = max(begin, named_end)
+        if begin < start:
+            self.span(_wire.DATA_WAIT, begin, start - begin, name, self.index, -1, -1, _wire.WAIT_BEFORE_FORWARD)
 
     def backward(self, event):
         _, start, end = event
@@ -638,6 +650,7 @@ class Core:
         self.samples = self.tokens = -1
         self.forwards = self.backwards = self.after_backward_ns = self.gap_end_ns = 0
         self.nested.clear()
+        self.named.clear()
         self.skipped = False
         self.steps_since += 1
         self.step_ns_since += end - start
@@ -734,12 +747,16 @@ class Core:
     # ---- the rest ----
 
     def span(self, kind, start, duration, name, step, a, b, flags=0, pack=_wire.pack_span_raw):
+        if step == self.unwatched and _wire.DATA_WAIT <= kind <= _wire.OPTIMIZER:
+            return
         self.recorder.append(pack(1, flags, 56, kind, 0, start, duration, self.thread_number, name, step, a, b))
 
     def other_span(self, event):
         _, start, end, kind, name, a, b, thread = event
         step = -1 if kind == _wire.GARBAGE and self.start_ns is None else self.step_now()
         self.recorder.append(_wire.pack_span(kind, start, end - start, thread, name, step, a, b))
+        if kind == _wire.USER and thread == self.thread_number:
+            self.named.append((start, end))
 
     def call(self, event):
         """An adapter's own handler."""

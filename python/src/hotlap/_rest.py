@@ -105,6 +105,8 @@ class Rest:
     def put(self, resting):
         for place in self.places:
             place.put(resting)
+        if not resting and self.calls and self.calls == self.core.optimizer_calls:
+            self.core.unwatched = self.core.index  # its batch was taken unseen
         self.core.resting = resting
         self.core.choose_pace()
         self.calls = self.batches = 0

@@ -33,6 +33,7 @@ _span = _wire.pack_span_raw
 def begins(core):
     """Whether the state is that between two usual steps."""
     return (core.source == _wire.STEP_BY_OPTIMIZER and core.settled and core.start_ns is not None
+            and core.index != core.unwatched
             and core.pending is None and core.forward_start is None
             and not (core.unsure or core.evaluating or core.group_open or core.late or core.candidates or core.skipped
                      or core.nested or core.forwards or core.backwards or core.busy & OFF)
