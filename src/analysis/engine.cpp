@@ -55,6 +55,7 @@ RecordingAnalysis::RecordingAnalysis(RecordingReader& reader, const RunInfo& run
                   .name_of = [&reader](std::uint32_t id) { return reader.name(id); }};
   outside_description_ = description_;
   if (is_window()) outside_description_.steps = &no_steps_;
+  builder_.set_names(description_.name_of);
   for (std::size_t i = 0; i < specs_.size(); ++i) {
     std::uint64_t kinds = 0;
     for (const SpanKind kind : specs_[i]->spans) kinds |= bit_of(kind);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analysis/named_stretches.h"
 #include "wire/ring_layout.h"
 
 namespace hotlap {
@@ -93,6 +94,17 @@ class PartTimes {
     }
   }
 
+  std::int64_t sum_ns() const {
+    std::int64_t sum = 0;
+    for (const PartTime& time : times_) sum += time.ns;
+    return sum;
+  }
+  std::vector<TimeStretch> stretches() const {
+    std::vector<TimeStretch> out;
+    for (const Interval& one : intervals_) out.push_back({one.start_ns, one.end_ns});
+    return out;
+  }
+
   const PartTime& operator[](Part part) const { return times_[part]; }
 
  private:
@@ -145,12 +157,14 @@ void StepBuilder::set_communication_unseen(std::uint32_t process, bool is_unseen
 }
 
 void StepBuilder::add(const Span& span) {
-  if (std::ranges::find(kKinds, span.kind) == kKinds.end()) return;
+  const bool is_named = span.kind == SpanKind::kUser && name_of_ != nullptr;
+  if (!is_named && std::ranges::find(kKinds, span.kind) == kKinds.end()) return;
   Process* process = process_of(span.process);
   if (process == nullptr) {
     ++counts_.spans_refused;
     return;
   }
+  if (is_named) return add_named(*process, span);
   if (span.kind != SpanKind::kStep) {
     add_part(*process, span);
     if (process->is_inferring) infer(span.process, *process, false);
@@ -166,6 +180,41 @@ void StepBuilder::add(const Span& span) {
   close_held(span.process, *process);
   process->step = span;
   process->was_profiling = process->is_profiling;
+}
+
+void StepBuilder::add_named(Process& process, const Span& span) {
+  if (span.step < 0 || span.duration_ns <= 0) return;  // of an evaluation, or a native observer's
+  if (process.named.size() >= kNamedMax) {
+    counts_.spans_refused += kNamedMax / 2;
+    process.named.erase(process.named.begin(), process.named.begin() + kNamedMax / 2);
+  }
+  process.named.push_back(span);
+}
+
+// Those of the training thread, cut to the step; what goes on beyond it is of the next one.
+std::vector<Span> StepBuilder::take_named(Process& process, const Span& step) {
+  const std::int64_t end_ns = step.start_ns + step.duration_ns;
+  std::vector<Span> taken;
+  std::vector<Span> later;
+  for (Span span : process.named) {
+    if (span.start_ns >= end_ns) {
+      later.push_back(span);
+      continue;
+    }
+    const bool is_other_thread = span.thread != 0 && step.thread != 0 && span.thread != step.thread;
+    if (span.start_ns < step.start_ns || is_other_thread) continue;
+    const std::int64_t beyond_ns = span.start_ns + span.duration_ns - end_ns;
+    if (beyond_ns > 0) {
+      Span rest = span;
+      rest.start_ns = end_ns;
+      rest.duration_ns = beyond_ns;
+      later.push_back(rest);
+      span.duration_ns -= beyond_ns;
+    }
+    taken.push_back(span);
+  }
+  process.named = std::move(later);
+  return taken;
 }
 
 void StepBuilder::add_pause(Process& process, const Span& span) {
@@ -219,6 +268,7 @@ void StepBuilder::infer(std::uint32_t slot, Process& process, bool is_last) {
     const Span& wait = process.waits[i];
     const Span& next = process.waits[i + 1];
     Span step{.start_ns = wait.start_ns, .duration_ns = next.start_ns - wait.start_ns, .kind = SpanKind::kStep};
+    step.thread = wait.thread;
     step.step = process.index_inferred++;
     step.value_a = wait.value_a;
     if (step.duration_ns > 0) emit_step(slot, process, step, true);
@@ -245,6 +295,7 @@ StepBuilder::Parts StepBuilder::take_parts(Process& process, std::int64_t start_
 void StepBuilder::emit_step(std::uint32_t slot, Process& process, const Span& span, bool is_inferred) {
   const std::int64_t end_ns = span.start_ns + span.duration_ns;
   Step step{.process = slot, .index = span.step, .start_ns = span.start_ns, .duration_ns = span.duration_ns};
+  step.thread = span.thread;
   if (const auto rank = ranks_.find(slot); rank != ranks_.end()) step.rank = rank->second;
   step.samples = span.value_a;
   step.tokens = span.value_b;
@@ -268,6 +319,7 @@ void StepBuilder::emit_step(std::uint32_t slot, Process& process, const Span& sp
     if (part.kind == SpanKind::kDataWait && part.value_a != 0) ++batches;
   }
   times.settle(span.duration_ns);
+  const std::vector<Span> named = take_named(process, span);
 
   // In a block with the hook off only the steps are recorded.
   step.is_hooked = has_work || (process.measured & kWork) == 0;
@@ -289,6 +341,14 @@ void StepBuilder::emit_step(std::uint32_t slot, Process& process, const Span& sp
     step.gc_ns = take(kGarbagePart);
     step.hook_ns = process.hook_ns;
     if ((measured & bit(kDataWaitPart)) != 0) step.batches = batches;
+    if (!named.empty()) {
+      step.named = named_times(named, times.stretches(), name_of_);
+      std::int64_t rest_ns = span.duration_ns - times.sum_ns();
+      for (NamedTime& one : step.named) {
+        one.ns = std::min(one.ns, rest_ns);
+        rest_ns -= one.ns;
+      }
+    }
   }
   emit_(step);
 }

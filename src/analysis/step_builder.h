@@ -5,18 +5,20 @@
 //
 // A step is cut by its kStep span; its parts are the spans of the same process that begin inside it. A step is held
 // back until the next one of its process, since some parts are recorded after it. Where a process waits for data
-// but never has a step, its steps are inferred from the waits.
+// but never has a step, its steps are inferred from the waits. A checkpoint that another thread saves is none of it.
 //
 // While the framework's profiler was on, and where a pause for switching it reached into a step of any process here
 // (the other ranks wait), steps are marked as profiled.
 //
-// Bounded: kProcessesMax processes, kPendingMax spans each; what is beyond is counted.
+// Bounded: kProcessesMax processes, kPendingMax spans each and kNamedMax named ones; what is beyond is counted.
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "model/span.h"
@@ -28,6 +30,7 @@ class StepBuilder {
  public:
   static constexpr std::size_t kProcessesMax = 1024;
   static constexpr std::size_t kPendingMax = 8192;
+  static constexpr std::size_t kNamedMax = 256;  // stretches that the program has named, in one step
   // Without a step after so many waits there will be none (the hook itself gives up after 128).
   static constexpr std::size_t kWaitsBeforeInference = 256;
 
@@ -37,6 +40,8 @@ class StepBuilder {
   using Emit = std::function<void(const Step&)>;
   explicit StepBuilder(Emit emit) : emit_(std::move(emit)) {}
 
+  // Where the texts of names are known, what the program has named itself is told of each step.
+  void set_names(std::function<std::string(std::uint32_t)> name_of) { name_of_ = std::move(name_of); }
   void set_rank(std::uint32_t process, std::int32_t rank) { ranks_[process] = rank; }
   // Its steps are marked as inferred: the hook cut them by the loader's cadence.
   void set_inferred(std::uint32_t process) { inferred_.insert(process); }
@@ -55,6 +60,7 @@ class StepBuilder {
  private:
   struct Process {
     std::vector<Span> pending;   // parts whose step is not known yet
+    std::vector<Span> named;     // by the program, likewise
     std::vector<Span> waits;     // of a process that had no step so far
     std::optional<Span> step;    // held back
     bool is_profiling = false;   // the profiler is on
@@ -71,6 +77,8 @@ class StepBuilder {
 
   Process* process_of(std::uint32_t slot);
   void add_part(Process& process, const Span& span);
+  void add_named(Process& process, const Span& span);
+  static std::vector<Span> take_named(Process& process, const Span& step);
   void add_pause(Process& process, const Span& span);
   bool has_pause(const Span& step) const;
   void close_held(std::uint32_t slot, Process& process);
@@ -80,6 +88,7 @@ class StepBuilder {
   void emit_step(std::uint32_t slot, Process& process, const Span& span, bool is_inferred);
 
   Emit emit_;
+  std::function<std::string(std::uint32_t)> name_of_;
   std::map<std::uint32_t, Process> processes_;
   std::set<std::uint32_t> inferred_;
   std::set<std::uint32_t> communication_unseen_;

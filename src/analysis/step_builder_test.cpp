@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "wire/ring_layout.h"
@@ -160,6 +162,62 @@ TEST(StepBuilder, WhatAnOptimizersClosureCalledIsTakenOffOnce) {
   EXPECT_EQ(steps[0].forward_ns, 55 * kMs);
   EXPECT_EQ(steps[0].backward_ns, 20 * kMs);
   EXPECT_EQ(steps[0].optimizer_ns, 23 * kMs);  // a collection is inside it
+}
+
+// The names' texts are "name 1" and so on.
+std::vector<Step> build_named(const std::vector<Span>& spans) {
+  std::vector<Step> steps;
+  StepBuilder builder([&](const Step& step) { steps.push_back(step); });
+  builder.set_names([](std::uint32_t id) { return "name " + std::to_string(id); });
+  for (const Span& one : spans) builder.add(one);
+  builder.finish();
+  return steps;
+}
+
+Span named(std::int64_t start_ms, std::int64_t ms, std::uint32_t name, std::int64_t step = 0) {
+  Span out = span(SpanKind::kUser, start_ms, ms, step);
+  out.name = name;
+  return out;
+}
+
+using NamedMs = std::vector<std::pair<std::string, std::int64_t>>;
+NamedMs named_ms(const Step& step) {
+  NamedMs out;
+  for (const NamedTime& one : step.named) out.emplace_back(one.name, one.ns / kMs);
+  return out;
+}
+
+TEST(StepBuilder, NamedStretchesCountWhereNothingElseWasMeasured) {
+  const auto steps = build_named({span(SpanKind::kDataWait, 0, 10), named(5, 15, 1), span(SpanKind::kForward, 30, 20),
+                                  named(35, 5, 2), named(60, 5, 1), named(58, 10, 3), span(SpanKind::kGarbage, 70, 5),
+                                  named(68, 12, 1), span(SpanKind::kStep, 0, 100)});
+  ASSERT_EQ(steps.size(), 1U);
+  // 10..20, 60..65 inside of another one, 68..80 without the collection; "name 2" is a part of the forward pass.
+  EXPECT_EQ(named_ms(steps[0]), (NamedMs{{"name 1", 10 + 5 + 7}, {"name 3", 5}}));
+  EXPECT_EQ(steps[0].forward_ns, 20 * kMs);
+  EXPECT_EQ(steps[0].data_wait_ns, 10 * kMs);
+}
+
+TEST(StepBuilder, ANamedStretchOverTheEndOfAStepIsOfBoth) {
+  const auto steps =
+      build_named({span(SpanKind::kForward, 0, 50, 0), span(SpanKind::kOptimizer, 90, 10, 0),
+                   span(SpanKind::kStep, 0, 100, 0), named(80, 40, 1, 1), span(SpanKind::kForward, 150, 50, 1),
+                   span(SpanKind::kStep, 100, 100, 1), named(0, 250, 2, 1), span(SpanKind::kStep, 200, 100, 2)});
+  ASSERT_EQ(steps.size(), 3U);
+  EXPECT_EQ(named_ms(steps[0]), (NamedMs{{"name 1", 10}}));
+  EXPECT_EQ(named_ms(steps[1]), (NamedMs{{"name 1", 20}}));
+  EXPECT_TRUE(steps[2].named.empty());  // one around many steps says nothing about any
+}
+
+TEST(StepBuilder, NamedStretchesOfOthersAreNotOfTheStep) {
+  auto of_observer = named(10, 20, 1, -1);
+  auto of_other_thread = named(40, 20, 2);
+  auto step = span(SpanKind::kStep, 0, 100);
+  of_other_thread.thread = 8;
+  step.thread = 7;
+  const auto steps = build_named({of_observer, of_other_thread, span(SpanKind::kForward, 60, 40), step});
+  ASSERT_EQ(steps.size(), 1U);
+  EXPECT_TRUE(steps[0].named.empty());
 }
 
 TEST(StepBuilder, PartsNeverAddUpToMoreThanTheStep) {

@@ -71,6 +71,7 @@ void StepSums::add(const Step& step) {
     ++batch_steps;
     batches += static_cast<std::uint64_t>(step.batches);
   }
+  for (const NamedTime& one : step.named) add_named(one.name, one.ns);
 }
 
 void StepSums::add(const StepSums& other) {
@@ -90,6 +91,15 @@ void StepSums::add(const StepSums& other) {
   token_ns += other.token_ns;
   tokens += other.tokens;
   inferred += other.inferred;
+  for (const auto& [name, ns] : other.named_ns) add_named(name, ns);
+}
+
+void StepSums::add_named(std::string_view name, std::int64_t ns) {
+  if (const auto found = named_ns.find(name); found != named_ns.end()) {
+    found->second += ns;
+  } else if (named_ns.size() < kNamesMax) {
+    named_ns.emplace(name, ns);
+  }
 }
 
 std::optional<double> StepSums::mean_ns(StepPart part) const {

@@ -8,7 +8,10 @@
 // kSettled. At most half of the steps, a third when they are few.
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -48,6 +51,7 @@ inline constexpr std::array<std::pair<StepPart, std::string_view>, 8> kWatchedPa
 
 // Sums over steps.
 struct StepSums {
+  static constexpr std::size_t kNamesMax = 64;
   std::uint64_t steps = 0;
   std::int64_t duration_ns = 0;
   std::uint64_t hooked_steps = 0;
@@ -62,9 +66,11 @@ struct StepSums {
   std::int64_t token_ns = 0;
   std::int64_t tokens = 0;
   std::uint64_t inferred = 0;
+  std::map<std::string, std::int64_t, std::less<>> named_ns;  // of the hooked steps; the first kNamesMax names
 
   void add(const Step& step);
   void add(const StepSums& other);
+  void add_named(std::string_view name, std::int64_t ns);
   // Mean of the steps where it was measured; nothing when they are fewer than half as many as the hooked ones.
   std::optional<double> mean_ns(StepPart part) const;
 };

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "analysis/registry.h"
 #include "base/clock.h"
 #include "base/format.h"
@@ -108,6 +110,46 @@ TEST(Engine, LoaderAndCores) {
   EXPECT_NEAR(*cores->number("loader_cores"), 1.8, 0.05);
   EXPECT_NEAR(*cores->number("outside_cores"), 1, 0.05);
   EXPECT_NEAR(*cores->number("busy_pct"), 40, 1);
+}
+
+TEST(Engine, WhatTheProgramHasNamedIsToldOfWhatNothingElseIs) {
+  FakeRecording recording;
+  FakeJob{.steps = 300, .batch_ms = 10, .compute_ms = 20, .other_ms = 20, .named_ms = 15}.record(recording);
+  const FactTable facts = analyze({&recording});
+  EXPECT_NEAR(*facts.find("breakdown.parts")->number("other"), 40, 1);
+  ASSERT_EQ(facts.all("breakdown.named").size(), 1U);
+  const Fact* named = facts.find("breakdown.named");
+  EXPECT_EQ(named->text("name"), "metrics");
+  EXPECT_NEAR(*named->number("share_pct"), 30, 1);
+  EXPECT_NEAR(*named->number("step_ms"), 15, 0.5);
+}
+
+TEST(Engine, BatchesOfForkedWorkersAreTheLoadersWhoeverForks) {
+  FakeRecording recording;
+  FakeJob{.steps = 300, .workers = 2, .batch_ms = 100, .compute_ms = 20, .has_fork_server = true}.record(recording);
+  const FactTable facts = analyze({&recording});
+  ASSERT_EQ(facts.all("loader.summary").size(), 1U);
+  const Fact* loader = facts.find("loader.summary");
+  EXPECT_EQ(loader->text("process"), "main");
+  EXPECT_EQ(loader->text("loader"), "loader 1 (Images)");
+  EXPECT_EQ(loader->number("workers_seen"), 2);
+  EXPECT_EQ(loader->number("in_process"), 0);
+  EXPECT_NEAR(*loader->number("batch_wall_ms"), 100, 1);
+}
+
+// Steps go on while another thread saves.
+TEST(Engine, WhatAnotherThreadSavesStopsNoStep) {
+  FakeRecording recording;
+  FakeJob{.steps = 300, .batch_ms = 10, .beside_save_ms = 70, .beside_save_every = 25}.record(recording);
+  const FactTable facts = analyze({&recording});
+  EXPECT_EQ(facts.find("breakdown.parts")->number("checkpoint"), 0);
+  const std::vector<const Fact*> pauses = facts.all("pauses.part");
+  const auto checkpoints =
+      std::ranges::find_if(pauses, [](const Fact* one) { return one->text("what") == "checkpoint"; });
+  ASSERT_NE(checkpoints, pauses.end());
+  EXPECT_EQ((*checkpoints)->number("count"), 0);
+  EXPECT_EQ((*checkpoints)->number("share_pct"), 0);
+  EXPECT_FALSE((*checkpoints)->number("bytes"));
 }
 
 // The first batch of a worker imports and allocates; its parts say nothing about the others.

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::int64_t kBeginNs = 1'000 * kNsPerS;
 constexpr std::int64_t kTickNs = 500 * kNsPerMs;
+constexpr std::uint32_t kTrainingThread = 100;
+constexpr std::uint32_t kSavingThread = 101;
 
 std::int64_t ns(double ms) { return static_cast<std::int64_t>(ms * static_cast<double>(kNsPerMs)); }
 
@@ -61,6 +63,7 @@ void record_steps(const FakeJob& job, std::uint32_t main, const std::vector<std:
   const std::uint32_t train_name = out.add_name("loader 1 (Images)");
   const std::uint32_t evaluation_name = out.add_name("loader 2 (Proofs)");
   const std::uint32_t collective_name = job.collective_ms > 0 ? out.add_name("all_reduce (gloo, group 0)") : 0;
+  const std::uint32_t named_name = job.named_ms > 0 ? out.add_name("metrics") : 0;
   const std::uint32_t worker_name = job.has_loader_names ? train_name : 0;
   Noise noise(job.jitter);
   std::int64_t t = kBeginNs;
@@ -117,6 +120,15 @@ void record_steps(const FakeJob& job, std::uint32_t main, const std::vector<std:
                     .value_a = 400,
                     .value_b = i});
     }
+    if (job.named_ms > 0) {
+      out.add_span({.start_ns = t,
+                    .duration_ns = ns(job.named_ms * slow),
+                    .kind = SpanKind::kUser,
+                    .process = main,
+                    .thread = kTrainingThread,
+                    .name = named_name,
+                    .step = i});
+    }
     t += ns(job.other_ms * slow);
     if (job.checkpoint_every > 0 && (i + 1) % job.checkpoint_every == 0) {
       out.add_span({.start_ns = t,
@@ -132,10 +144,20 @@ void record_steps(const FakeJob& job, std::uint32_t main, const std::vector<std:
       t += ns(job.compile_ms);
     }
     part(SpanKind::kOptimizer, 0.1);
+    if (job.beside_save_every > 0 && (i + 1) % job.beside_save_every == 0) {
+      out.add_span({.start_ns = start,
+                    .duration_ns = ns(job.beside_save_ms),
+                    .kind = SpanKind::kCheckpoint,
+                    .process = main,
+                    .thread = kSavingThread,
+                    .step = i,
+                    .value_a = 1'000'000});
+    }
     out.add_span({.start_ns = start,
                   .duration_ns = t - start,
                   .kind = SpanKind::kStep,
                   .process = main,
+                  .thread = kTrainingThread,
                   .step = i,
                   .value_a = samples,
                   .value_b = job.tokens});
@@ -182,12 +204,22 @@ void FakeJob::record(FakeRecording& out) const {
                                               .start_ns = kBeginNs - kNsPerS,
                                               .command = "python3 train.py",
                                               .has_hook = has_hook});
+  std::uint32_t parent = main;
+  if (has_fork_server) {
+    parent = out.add_process({.pid = 150,
+                              .role = ProcessRole::kOther,
+                              .index = 1,
+                              .parent = main,
+                              .start_ns = kBeginNs,
+                              .command = "python3 -c from multiprocessing.forkserver import main; main(9, 11, [])",
+                              .has_hook = has_hook});
+  }
   std::vector<std::uint32_t> loaders;
   for (std::int32_t w = 0; w < workers; ++w) {
     loaders.push_back(out.add_process({.pid = 200 + w,
                                        .role = ProcessRole::kLoader,
                                        .index = w,
-                                       .parent = main,
+                                       .parent = parent,
                                        .start_ns = kBeginNs,
                                        .command = "python3 train.py",
                                        .has_hook = has_hook}));

@@ -16,6 +16,7 @@ struct FakeJob {
   double compute_ms = 20;      // forward, backward, optimizer
   double compute_cpu_ms = 20;  // CPU time of the training process meanwhile
   double other_ms = 0;         // of the step, on the training thread and measured by nobody
+  double named_ms = 0;         // of other_ms: the program calls it "metrics"
   double wait_ms = -1;         // of a step; -1: what follows from workers and compute
   double jitter = 0.02;        // of single times
   std::int32_t cores = 4;
@@ -26,6 +27,8 @@ struct FakeJob {
   std::int64_t ragged_every = 0;  // each so many steps a short batch
   double checkpoint_ms = 0;       // each checkpoint_every steps
   std::int64_t checkpoint_every = 0;
+  double beside_save_ms = 0;  // saved by another thread, each beside_save_every steps
+  std::int64_t beside_save_every = 0;
   double compile_ms = 0;  // each compile_every steps, and in the first
   std::int64_t compile_every = 0;
   std::int64_t warmup_steps = 1;      // steps of three times the length
@@ -36,6 +39,7 @@ struct FakeJob {
   double slower_by = 1;
   bool has_steal = true;         // false: a test tells its own
   bool has_runnable = true;      // the same
+  bool has_fork_server = false;  // workers are forked by a server process, not by the training process
   bool has_loader_names = true;  // false: a hook that did not tell loaders apart
   bool has_hook = true;
   bool has_threads = true;

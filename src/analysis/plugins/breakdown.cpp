@@ -1,7 +1,9 @@
 // Where the time of a typical step goes. The parts and "other" add up to 100 %; a part that the hook does not
-// measure is absent and its time is inside "other".
+// measure is absent and its time is inside "other". What of "other" the program has named itself is told by name.
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <vector>
 
 #include "analysis/analyzer.h"
 #include "analysis/figure_table.h"
@@ -39,7 +41,17 @@ constexpr std::array kFields{
     FactField{"other", "%", "everything else on the training thread, and parts that were not measured"},
     FactField{"compute_known", "1", "1: forward and backward were both measured"},
 };
-constexpr std::array kSchemas{FactSchema{"breakdown.parts", "shares of a typical step", kFields}};
+constexpr std::array kNamedFields{
+    FactField{"name", "text", "as in hotlap.span(name)"},
+    FactField{"share_pct", "%", "of a typical step, outside of all its measured parts"},
+    FactField{"step_ms", "ms", "the same per step"},
+};
+constexpr std::array kSchemas{
+    FactSchema{"breakdown.parts", "shares of a typical step", kFields},
+    FactSchema{"breakdown.named", "of breakdown.parts' other: a stretch that the program has named itself; the largest",
+               kNamedFields}};
+constexpr std::size_t kNamedMax = 8;
+constexpr double kNamedLeastPct = 0.1;
 
 class BreakdownAnalyzer final : public Analyzer {
  public:
@@ -80,11 +92,31 @@ class BreakdownAnalyzer final : public Analyzer {
       if (!has_parts) continue;
       fact.set("other", std::max(100 - known, 0.0));
       fact.set("compute_known", fact.number("forward") && fact.number("backward") ? 1 : 0);
+      const double other = *fact.number("other");
       out.add(std::move(fact));
+      add_named(entry.where, sums, mean_ns, other, out);
     }
   }
 
  private:
+  static void add_named(const Where& where, const StepSums& sums, double mean_ns, double other_pct, FactTable& out) {
+    std::vector<std::pair<std::string_view, double>> means;
+    for (const auto& [name, ns] : sums.named_ns) {
+      means.emplace_back(name, static_cast<double>(ns) / static_cast<double>(sums.hooked_steps));
+    }
+    std::ranges::stable_sort(means, std::greater<>(), [](const auto& one) { return one.second; });
+    if (means.size() > kNamedMax) means.resize(kNamedMax);
+    for (const auto& [name, ns] : means) {
+      const double share = std::min(100 * ns / mean_ns, other_pct);
+      other_pct -= share;
+      if (share < kNamedLeastPct) continue;
+      Fact fact{.kind = "breakdown.named", .where = where};
+      fact.set_text("name", std::string(name)).set("share_pct", share);
+      fact.set("step_ms", share / 100 * mean_ns / static_cast<double>(kNsPerMs));
+      out.add(std::move(fact));
+    }
+  }
+
   // Of one backward: DistributedDataParallel's communication beyond what backward computes meanwhile.
   std::optional<double> reducer_exposed_ns(const std::string& process) const {
     const auto whole_ms = settled_mean_of(figures_.find("ddp.communication.ms", process));

@@ -186,15 +186,19 @@ class LoaderAnalyzer final : public Analyzer {
     return found == processes_.end() ? nullptr : &found->second;
   }
 
+  // A process of Python's multiprocessing that does nothing but fork what its own parent asks for.
+  static bool is_fork_server(const ProcessInfo& process) {
+    return process.role == ProcessRole::kOther &&
+           process.command.find("multiprocessing.forkserver") != std::string::npos;
+  }
+
   // The training process that batches of `slot` are for.
   std::uint32_t owner_of(std::uint32_t slot) const {
     const ProcessInfo* process = process_of(slot);
     if (process == nullptr || process->role != ProcessRole::kLoader) return slot;
     const ProcessInfo* parent = process_of(process->parent);
-    // multiprocessing's server of forks stands between the training process and its worker.
-    if (parent != nullptr && parent->command.find(kForkServer) != std::string::npos)
-      parent = process_of(parent->parent);
-    if (parent != nullptr) return parent->slot;
+    if (parent != nullptr && is_fork_server(*parent)) process = parent;
+    if (process->parent != 0) return process->parent;
     // Its parent was not seen: the only training process, if there is just one.
     std::uint32_t owner = 0;
     for (const auto& [number, candidate] : processes_) {

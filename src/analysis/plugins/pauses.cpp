@@ -32,6 +32,7 @@ constexpr std::array kFields{
 constexpr std::array kSchemas{FactSchema{"pauses.part", "one kind of interruption of one training process", kFields}};
 constexpr std::array kSpans{SpanKind::kCheckpoint, SpanKind::kEvaluation};
 constexpr std::size_t kProcessesMax = 4096;
+constexpr std::size_t kThreadsMax = 64;  // of one process that save
 constexpr std::size_t kLatestMax = 16;
 
 double seconds(std::int64_t ns) { return static_cast<double>(ns) / static_cast<double>(kNsPerS); }
@@ -56,11 +57,17 @@ class PausesAnalyzer final : public Analyzer {
       if (processes_.size() >= kProcessesMax && !processes_.contains(span.process)) continue;
       Process& process = processes_[span.process];
       if (is_save) {
-        process.saved.add({.count = 1, .bytes = span.value_a, .ns = span.duration_ns});
+        if (process.saved.size() >= kThreadsMax && !process.saved.contains(span.thread)) continue;
+        process.saved[span.thread].add({.count = 1, .bytes = span.value_a, .ns = span.duration_ns});
       } else {
         process.evaluated.add(span);
       }
     }
+  }
+
+  void on_step(const Step& step) override {
+    if (processes_.size() < kProcessesMax || processes_.contains(step.process))
+      processes_[step.process].thread = step.thread;
   }
 
   void merge(const Analyzer& other) override {
@@ -153,11 +160,21 @@ class PausesAnalyzer final : public Analyzer {
   };
 
   struct Process {
-    Saved saved;
+    std::map<std::uint32_t, Saved> saved;  // by thread; 0: unknown
+    std::uint32_t thread = 0;              // that trains; 0: unknown
     Evaluated evaluated;
     void add(const Process& other) {
-      saved.add(other.saved);
+      for (const auto& [by, one] : other.saved) saved[by].add(one);
+      if (other.thread != 0) thread = other.thread;
       evaluated.add(other.evaluated);
+    }
+    // What training stood still for: another thread saves while it goes on.
+    Saved saved_in_steps() const {
+      Saved sum;
+      for (const auto& [by, one] : saved) {
+        if (by == thread || by == 0 || thread == 0) sum.add(one);
+      }
+      return sum;
     }
   };
 
@@ -202,9 +219,10 @@ class PausesAnalyzer final : public Analyzer {
       fact.set("every_steps", every);
       fact.set("every_s", every * seconds(span_ns) / static_cast<double>(entry.steps->count()));
     }
-    if (process != nullptr && process->saved.count > 0) {
-      fact.set("bytes", static_cast<double>(process->saved.bytes) / static_cast<double>(process->saved.count));
-      fact.set("bytes_per_s", static_cast<double>(process->saved.bytes) / seconds(process->saved.ns));
+    const Saved saved = process == nullptr ? Saved{} : process->saved_in_steps();
+    if (saved.count > 0) {
+      fact.set("bytes", static_cast<double>(saved.bytes) / static_cast<double>(saved.count));
+      fact.set("bytes_per_s", static_cast<double>(saved.bytes) / seconds(saved.ns));
     }
     out.add(std::move(fact));
   }
