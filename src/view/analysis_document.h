@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -34,6 +35,7 @@ struct Breakdown {
   std::optional<double> compile;
   std::optional<double> hook;
   std::optional<double> other;
+  std::vector<std::pair<std::string, double>> named;  // of other, by the program's own names; the largest first
 };
 
 struct StepsDocument {

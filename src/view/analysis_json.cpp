@@ -119,6 +119,11 @@ void write_steps(JsonWriter& w, const StepsDocument& steps) {
   w.field("loader_workers", steps.loader_workers).field("inferred", steps.is_inferred);
   w.key("breakdown_pct");
   write_breakdown(w, steps.breakdown);
+  if (!steps.breakdown.named.empty()) {
+    w.key("named_pct").begin_object();
+    for (const auto& [name, share] : steps.breakdown.named) w.field(name, share);
+    w.end_object();
+  }
   w.end_object();
 }
 

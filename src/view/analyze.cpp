@@ -62,6 +62,10 @@ void set_steps(const FactTable& facts, AnalysisDocument& d) {
   b.compile = parts->number("compile");
   b.hook = parts->number("hook");
   b.other = parts->number("other");
+  for (const Fact* named : facts.all("breakdown.named")) {
+    if (named->where == parts->where)
+      b.named.emplace_back(named->text("name").value_or(""), named->number("share_pct").value_or(0));
+  }
 }
 
 // Facts that answers show as they are.

@@ -72,6 +72,13 @@ Result<Severity> severity_from(std::string_view text) {
 
 std::string percent(const std::optional<double>& value) { return value ? format("{:.1f} %", *value) : "not measured"; }
 
+constexpr std::size_t kNameColumns = 60;
+
+std::string short_name(const std::string& name) {
+  const std::string text = one_line(name);
+  return text.size() <= kNameColumns ? text : text.substr(0, kNameColumns - 3) + "...";
+}
+
 void print_steps(const AnalysisDocument& d, std::ostream& out) {
   const StepsDocument& steps = d.steps;
   if (!steps.mean_ms) return;
@@ -92,15 +99,10 @@ void print_steps(const AnalysisDocument& d, std::ostream& out) {
         std::pair{"other", b.other}}) {
     out << format("  {:<20}{}\n", name, percent(share));
   }
+  for (const auto& [name, share] : b.named) out << format("    {:<18}{}\n", short_name(name), percent(share));
 }
 
 constexpr std::size_t kRowsShown = 8;  // of a table; all of them are in the JSON
-constexpr std::size_t kNameColumns = 60;
-
-std::string short_name(const std::string& name) {
-  const std::string text = one_line(name);
-  return text.size() <= kNameColumns ? text : text.substr(0, kNameColumns - 3) + "...";
-}
 
 // "  12.3 ms  41.0 %  x 120  name"
 void print_rows(const AnalysisDocument& d, std::string_view kind, std::string_view title, std::string_view time,

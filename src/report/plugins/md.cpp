@@ -90,6 +90,10 @@ void write_steps(const StepsDocument& steps, std::ostream& out) {
       out << format("| {} | not measured | | |\n", name);
     }
   }
+  for (const auto& [name, share] : b.named) {
+    out << format("| of it \u201C{}\u201D | {:.1f} % | {} | {} |\n", markdown_text(name), share,
+                  figure(share / 100 * *steps.mean_ms), bar(share));
+  }
 }
 
 void write_finding(const Finding& finding, const StepsDocument& steps, std::ostream& out) {
