@@ -171,8 +171,6 @@ class LoaderAnalyzer final : public Analyzer {
   }
 
  private:
-  static constexpr std::string_view kForkServer = "multiprocessing.forkserver";
-
   // Samples or points of minutes.
   template <class Point>
   void take(const StoredSeries& series, std::span<const Point> points) {
