@@ -115,6 +115,7 @@ std::optional<LoaderCase> read_loader_case(const FactTable& facts, const Fact& s
   if (c.loader != nullptr) {
     c.workers_seen = static_cast<int>(c.loader->number("workers_seen").value_or(0));
     c.workers = static_cast<int>(c.loader->number("workers").value_or(c.workers_seen));
+    c.is_gap = c.loader->text("loader").value_or("").starts_with("before forward");
     const bool has_costs = c.loader->number("batch_wall_ms").has_value();
     c.is_known = c.loader->number("known").value_or(has_costs ? 1 : 0) == 1 && (has_costs || c.workers == 0);
   }
@@ -150,8 +151,7 @@ MsRange bounded(const LoaderCase& c, MsRange range) {
   range.low = std::min(range.low, c.step_ms);
   range.high = std::clamp(range.high, range.low, c.step_ms);
   // Other programs may take whatever is won, where it is won on cores.
-  if (c.shares_cores() && (c.is_crowded_out() || c.io_share < kIoShareHigh))
-    range.high = std::max(range.high, c.step_ms);
+  if (c.shares_cores() && c.io_share < kIoShareHigh) range.high = std::max(range.high, c.step_ms);
   return range;
 }
 

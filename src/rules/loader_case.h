@@ -33,6 +33,7 @@ struct LoaderCase {
   double measured_error = 0.05;
   int workers = 0;
   bool is_known = false;  // the hook knows the loader and saw what a batch costs
+  bool is_gap = false;    // the hook saw no loader: the wait is the gap before forward
   int workers_seen = 0;
   int delivering() const { return workers_seen > 0 ? std::min(workers, workers_seen) : workers; }
   double io_share = 0;  // of a batch's time in a worker

@@ -138,9 +138,34 @@ bool describe_few_workers(const FactTable& facts, const Where& where, const Unkn
   return true;
 }
 
+// Nobody handed a batch over: it may be loading, logging or anything else.
+void describe_gap(const FactTable& facts, const Where& where, const UnknownLoad& load, Finding& finding) {
+  constexpr double kReadsPerS = 1e6;
+  finding.cause = "Unknown code before each forward pass";
+  finding.loss = format("{} % of each step", figure(100 * load.wait_ms / load.step_ms));
+  finding.certainty = Certainty::kPossible;
+  finding.why.push_back(format("{} of {} ms pass there; no loader was seen: one of your own, or other code",
+                               figure(load.wait_ms), figure(load.step_ms)));
+  const Fact* storage = fact_for(facts, "storage.summary", where);
+  if (const auto rate = number_in(storage, "read_storage_bytes_per_s"); rate && *rate >= kReadsPerS) {
+    finding.certainty = Certainty::kLikely;
+    finding.why.push_back(format("{} MB/s are read from storage", figure(*rate / 1e6)));
+  }
+  const Fact* steps = fact_for(facts, "steps.summary", where);
+  const Fact* process = steps == nullptr ? nullptr : process_of(facts, *steps);
+  if (const auto cores = number_in(process, "main_thread_cores")) {
+    finding.why.push_back(format("its thread is on a core {} % of the time", figure(100 * std::min(*cores, 1.0))));
+  }
+  finding.advice.push_back({.change = "see which code it is: hotlap run --profile functions=20hz", .note = {}});
+  finding.advice.push_back({.change = "if it makes batches: do so in the background", .note = {}});
+  finding.limits.emplace_back("which code it is");
+}
+
 }  // namespace
 
 void describe_unknown_loader(const FactTable& facts, const Where& where, const UnknownLoad& load, Finding& finding) {
+  if (load.is_gap && !describe_remote(facts, finding)) return describe_gap(facts, where, load, finding);
+  if (load.is_gap) return;
   finding.cause = load.has_loader ? "Training waits for data" : "Time passes before each forward pass";
   finding.certainty = load.has_loader ? Certainty::kLikely : Certainty::kPossible;
   finding.why.push_back(load.has_loader

@@ -10,6 +10,7 @@ struct UnknownLoad {
   double step_ms = 0;
   double wait_ms = 0;
   bool has_loader = false;  // one was seen to wait for; else time passes before the forward pass
+  bool is_gap = false;      // the hook saw no loader, only the gap before forward
 };
 
 // Cause, evidence and advice, by what is known: all cores full, one core full, few workers told, data far away.

@@ -35,6 +35,9 @@ constexpr std::array kParams{
 
 constexpr double kStorageBytesPerSMin = 1e6;  // one thread that reads at random from a slow disk gets as much
 constexpr double kStorageBytesPerSNone = 1e5;
+// Of step time: below, what passes before forward is housekeeping, where no loader is known.
+constexpr double kGapPct = 10;
+constexpr std::string_view kOthersLeave = "how much the other programs leave of the gain is not known";
 constexpr double kUnexplained = 1.35;  // the step is so much longer than the model of it: something else is going on
 
 Finding base_finding(const LoaderCase& c) {
@@ -103,14 +106,20 @@ void advise_workers(const LoaderCase& c, const LoaderChoice& choice, Finding& fi
   const bool on_full_cores = choice.limit == LoaderLimit::kCores;
   const MsRange range =
       predict_step(c, c.model_ms(choice.workers), c.crowded_ms(choice.workers), choice.workers, on_full_cores);
+  // A range that begins at no change is no prediction.
+  const bool is_predicted = range.high < (1 - kGainMin) * c.step_ms;
   Advice advice{.change = format("DataLoader(num_workers={})", choice.workers),
-                .step_ms_low = range.low,
-                .step_ms_high = range.high,
+                .step_ms_low = is_predicted ? std::optional(range.low) : std::nullopt,
+                .step_ms_high = is_predicted ? std::optional(range.high) : std::nullopt,
                 .basis = Basis::kModel,
                 .note = format("now {}; ", c.workers)};
   if (choice.least < choice.workers) advice.note += format("{} is the least that could do, ", choice.least);
   advice.note += format("more than {} adds nothing", choice.workers);
   if (on_full_cores) advice.note += format(": {} full", cores_counted(c.cores));
+  if (!is_predicted) {
+    const std::string_view why = c.shares_cores() ? kOthersLeave : "how much more workers gain is not known";
+    if (std::ranges::find(finding.limits, why) == finding.limits.end()) finding.limits.emplace_back(why);
+  }
   finding.evidence["advised_workers"] = static_cast<double>(choice.workers);
   finding.advice.push_back(std::move(advice));
   if (c.io_share >= kIoShareHigh) finding.advice.back().note += "; IF what it waits for gives that much, not measured";
@@ -131,7 +140,7 @@ void too_few_workers(const LoaderCase& c, const LoaderChoice& choice, Finding& f
   if (c.shares_cores()) {
     finding.why.push_back(format("other programs take {} of {} cores", cores_figure(c.outside), cores_figure(c.cores)));
     finding.certainty = std::min(finding.certainty, Certainty::kLikely);
-    finding.limits.emplace_back("how much the other programs leave of the gain is not known");
+    finding.limits.emplace_back(kOthersLeave);
   } else if (c.has_cores) {
     finding.why.push_back(cores_words(c));
   }
@@ -294,10 +303,12 @@ void name_rank(const FactTable& facts, const LoaderCase& c, Finding& finding) {
 }
 
 void judge(const FactTable& facts, const LoaderCase& c, const Params& params, FindingSink& out) {
+  if (c.is_gap && c.wait_pct < kGapPct) return;
   Finding finding = base_finding(c);
   if (!c.is_known) {
-    describe_unknown_loader(facts, c.steps->where,
-                            {.step_ms = c.step_ms, .wait_ms = c.wait_ms, .has_loader = c.loader != nullptr}, finding);
+    describe_unknown_loader(
+        facts, c.steps->where,
+        {.step_ms = c.step_ms, .wait_ms = c.wait_ms, .has_loader = c.loader != nullptr, .is_gap = c.is_gap}, finding);
     name_rank(facts, c, finding);
     out.add(std::move(finding));
     return;
