@@ -355,6 +355,36 @@ TEST(StepStatistics, RarePartsAreSeenInStepsThatAreNotWatched) {
   EXPECT_EQ(statistics.pauses(StepPart::kCheckpoint).steps, 20U);
 }
 
+// Flushing and uploading after torch.save, in steps of which few are watched: told with the checkpoint, and no wait.
+TEST(StepStatistics, WhatFollowsACheckpointIsNoDataWait) {
+  StepStatistics statistics;
+  for (int i = 0; i < 300; ++i) {
+    const bool saves = i % 25 == 0 && i > 0;
+    const bool is_watched = i % 128 < 32;
+    Step step{.index = i, .start_ns = i * kNsPerS, .duration_ns = (saves ? 260 : 20) * kNsPerMs};
+    step.checkpoint_ns = saves ? 40 * kNsPerMs : 0;
+    if (is_watched) step.data_wait_ns = saves ? 200 * kNsPerMs : kNsPerMs / 5;
+    step.is_hooked = is_watched;
+    statistics.add(step);
+  }
+  EXPECT_NEAR(static_cast<double>(statistics.beside_checkpoints_ns()) / kNsPerMs, 11 * 200, 11 * 3);
+  EXPECT_NEAR(*statistics.steady().sums.mean_ns(StepPart::kDataWait) / kNsPerMs, 0.2, 0.001);
+}
+
+// Steps that differ anyway: a checkpoint's own time is all that is told.
+TEST(StepStatistics, ACheckpointThatNothingFollowsHasNothingBesideIt) {
+  StepStatistics statistics;
+  for (int i = 0; i < 300; ++i) {
+    const bool saves = i % 25 == 0 && i > 0;
+    const std::int64_t own_ms = 18 + i % 5;
+    statistics.add({.index = i,
+                    .start_ns = i * kNsPerS,
+                    .duration_ns = (own_ms + (saves ? 40 : 0)) * kNsPerMs,
+                    .checkpoint_ns = saves ? 40 * kNsPerMs : 0});
+  }
+  EXPECT_EQ(statistics.beside_checkpoints_ns(), 0);
+}
+
 TEST(StepStatistics, ARestartBeginsAnew) {
   StepStatistics statistics;
   for (int i = 0; i < 100; ++i) statistics.add(step_of(i, 100));

@@ -19,6 +19,9 @@ constexpr std::size_t kFewSteps = 96;  // below, at most a third is warm-up: the
 
 std::int64_t end_of(const Step& step) { return step.start_ns + step.duration_ns; }
 
+// What follows a checkpoint may have been taken for a wait.
+bool has_typical_wait(const Step& step) { return step.data_wait_ns && step.checkpoint_ns.value_or(0) == 0; }
+
 bool has_compiled(const Step& step) { return step.compile_ns.value_or(0) > step.duration_ns / 10; }
 
 double mean_duration(const std::vector<Step>& steps, std::size_t from, std::size_t to) {
@@ -64,6 +67,10 @@ void StepSums::add(const Step& step) {
       ++part_steps[i];
     }
   }
+  if (step.data_wait_ns && step.checkpoint_ns.value_or(0) > 0) {
+    saving_wait_ns += *step.data_wait_ns;
+    ++saving_wait_steps;
+  }
   if (!step.is_hooked) return;
   ++hooked_steps;
   hooked_ns += step.duration_ns;
@@ -83,6 +90,8 @@ void StepSums::add(const StepSums& other) {
     part_sum_ns[i] += other.part_sum_ns[i];
     part_steps[i] += other.part_steps[i];
   }
+  saving_wait_ns += other.saving_wait_ns;
+  saving_wait_steps += other.saving_wait_steps;
   batch_steps += other.batch_steps;
   batches += other.batches;
   sample_steps += other.sample_steps;
@@ -105,6 +114,10 @@ void StepSums::add_named(std::string_view name, std::int64_t ns) {
 std::optional<double> StepSums::mean_ns(StepPart part) const {
   const auto i = static_cast<std::size_t>(part);
   if (hooked_steps == 0 || part_steps[i] * 2 < hooked_steps) return std::nullopt;
+  if (part == StepPart::kDataWait && 2 * saving_wait_steps <= part_steps[i]) {
+    return static_cast<double>(part_sum_ns[i] - saving_wait_ns) /
+           static_cast<double>(part_steps[i] - saving_wait_steps);
+  }
   return static_cast<double>(part_sum_ns[i]) / static_cast<double>(part_steps[i]);
 }
 
@@ -153,6 +166,7 @@ void StepStatistics::append(const StepStatistics& later) {
     own.total_ns += more.total_ns;
     own.longest_ns = std::max(own.longest_ns, more.longest_ns);
   }
+  saving_rest_ns_.merge(later.saving_rest_ns_);
   count_ += later.count_;
   restarts_ += later.restarts_;
   total_ns_ += later.total_ns_;
@@ -179,6 +193,11 @@ void StepStatistics::append(const StepStatistics& later) {
 }
 
 void StepStatistics::add_pauses(const Step& step) {
+  if (const std::int64_t saving_ns = step.checkpoint_ns.value_or(0); saving_ns > 0) {
+    const std::int64_t rare_ns =
+        saving_ns + step.evaluation_ns.value_or(0) + step.gc_ns.value_or(0) + step.compile_ns.value_or(0);
+    saving_rest_ns_.add(static_cast<double>(std::max<std::int64_t>(step.duration_ns - rare_ns, 0)));
+  }
   for (std::size_t i = 0; i < kStepPartCount; ++i) {
     const auto part = part_ns(step, static_cast<StepPart>(i));
     if (!part) continue;
@@ -203,7 +222,7 @@ void StepStatistics::add_tail(const Step& step) {
   tail.durations_ns.add(static_cast<double>(step.duration_ns));
   if (ragged) return;
   tail_blocks_ns_.add(static_cast<double>(step.duration_ns));
-  if (step.data_wait_ns) tail_wait_blocks_ns_.add(static_cast<double>(*step.data_wait_ns));
+  if (has_typical_wait(step)) tail_wait_blocks_ns_.add(static_cast<double>(*step.data_wait_ns));
 }
 
 // First steps that are far longer than the median of those after them.
@@ -245,6 +264,18 @@ std::size_t StepStatistics::warmup_steps() const {
   return std::min(from, most);
 }
 
+std::int64_t StepStatistics::beside_checkpoints_ns() const {
+  constexpr double kBeyond = 0.3;  // of the median step
+  constexpr std::uint64_t kCheckpointsMin = 2;
+  const auto rest_ns = saving_rest_ns_.quantile(0.5);
+  const auto typical_ns = steady().durations_ns.quantile(0.5);
+  const std::uint64_t saves = saving_rest_ns_.count();
+  // Where most steps save, the typical one holds it already.
+  if (!rest_ns || !typical_ns || saves < kCheckpointsMin || 2 * saves > count_) return 0;
+  if (*rest_ns < (1 + kBeyond) * *typical_ns) return 0;
+  return static_cast<std::int64_t>((*rest_ns - *typical_ns) * static_cast<double>(saves));
+}
+
 const SteadySteps& StepStatistics::steady() const {
   if (!steady_) steady_ = make_steady();
   return *steady_;
@@ -281,7 +312,7 @@ SteadySteps StepStatistics::make_steady() const {
     tail.durations_ns.add(static_cast<double>(step.duration_ns));
     if (is_short) continue;
     blocks.add(static_cast<double>(step.duration_ns));
-    if (step.data_wait_ns) wait_blocks.add(static_cast<double>(*step.data_wait_ns));
+    if (has_typical_wait(step)) wait_blocks.add(static_cast<double>(*step.data_wait_ns));
   }
   out.ragged_count = ragged.sums.steps;
   const std::uint64_t both = ragged.sums.steps + regular.sums.steps;

@@ -58,6 +58,8 @@ struct StepSums {
   std::int64_t hooked_ns = 0;
   std::array<std::int64_t, kStepPartCount> part_sum_ns{};
   std::array<std::uint64_t, kStepPartCount> part_steps{};  // those where it was measured
+  std::int64_t saving_wait_ns = 0;                         // data wait of steps that hold a checkpoint
+  std::uint64_t saving_wait_steps = 0;                     // those where it was measured
   std::uint64_t batch_steps = 0;                           // steps with a known number of batches
   std::uint64_t batches = 0;
   std::uint64_t sample_steps = 0;
@@ -71,7 +73,9 @@ struct StepSums {
   void add(const Step& step);
   void add(const StepSums& other);
   void add_named(std::string_view name, std::int64_t ns);
-  // Mean of the steps where it was measured; nothing when they are fewer than half as many as the hooked ones.
+  // Mean of the steps where it was measured; nothing when they are fewer than half as many as the hooked ones. Data
+  // wait: of those without a checkpoint, unless most have one. Without a known loader the gap before forward counts as
+  // wait, and what follows a checkpoint (flushing, uploading) lies in it.
   std::optional<double> mean_ns(StepPart part) const;
 };
 
@@ -124,6 +128,10 @@ class StepStatistics {
   std::uint64_t count() const { return count_; }
   std::int32_t rank() const { return rank_; }
   const PartPauses& pauses(StepPart part) const { return pauses_[static_cast<std::size_t>(part)]; }
+  // What steps with a checkpoint took beyond the typical step and beyond what was measured in them as checkpoint,
+  // evaluation, collection or compilation: flushing, copying, uploading right around it. All of them together; 0 where
+  // it is no more than steps vary anyway.
+  std::int64_t beside_checkpoints_ns() const;
   std::int64_t begin_ns() const { return head_.empty() ? last_end_ns_ : head_.front().start_ns; }
   std::int64_t end_ns() const { return last_end_ns_; }
   // From the begin of the first step to the end of the last one.
@@ -152,6 +160,7 @@ class StepStatistics {
   BlockMeans tail_blocks_ns_{16};
   BlockMeans tail_wait_blocks_ns_{16};
   std::array<PartPauses, kStepPartCount> pauses_{};
+  LogHistogram saving_rest_ns_;  // of steps with a checkpoint, without what is rare in them
   std::uint64_t count_ = 0;
   std::uint64_t restarts_ = 0;
   std::int64_t total_ns_ = 0;

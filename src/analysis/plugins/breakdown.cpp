@@ -33,7 +33,7 @@ constexpr std::array kFields{
     FactField{"optimizer", "%", "the optimizer's update"},
     FactField{"communication", "%",
               "collectives that nothing else covers; of DistributedDataParallel what backward waits for"},
-    FactField{"checkpoint", "%", "saving and loading"},
+    FactField{"checkpoint", "%", "saving and loading, with what follows it in the same step"},
     FactField{"gc", "%", "Python's garbage collector"},
     FactField{"compile", "%", "compilation and recompilation"},
     FactField{"evaluation", "%", "evaluation inside a step"},
@@ -76,6 +76,9 @@ class BreakdownAnalyzer final : public Analyzer {
       const auto exposed_ns = reducer_exposed_ns(entry.process);
       double known = 0;
       const double mean_ns = static_cast<double>(sums.hooked_ns) / static_cast<double>(sums.hooked_steps);
+      // Of a mean step, as the checkpoints themselves.
+      const double beside_checkpoints_ns =
+          static_cast<double>(entry.steps->beside_checkpoints_ns()) / static_cast<double>(steady.count);
       bool has_parts = false;
       for (const auto& [part, name] : kParts) {
         auto part_mean_ns = sums.mean_ns(part);
@@ -83,6 +86,7 @@ class BreakdownAnalyzer final : public Analyzer {
         if (part == StepPart::kBackward && part_mean_ns && exposed_ns && !sums.mean_ns(StepPart::kCommunication)) {
           part_mean_ns = std::max(*part_mean_ns - *exposed_ns, 0.0);  // it is inside backward
         }
+        if (part == StepPart::kCheckpoint && part_mean_ns) *part_mean_ns += beside_checkpoints_ns;
         if (!part_mean_ns) continue;
         const double share = std::min(100 * *part_mean_ns / mean_ns, 100 - known);
         known += share;

@@ -77,7 +77,7 @@ class InterruptionsAnalyzer final : public NodeAnalyzer<InterruptionsAnalyzer> {
       if (span.kind == SpanKind::kEpoch) {
         if (epochs_ns_.size() < kMarksMax) epochs_ns_.push_back(span.start_ns);
       } else if (span.duration_ns > 0 && known_.size() < kMarksMax) {
-        known_.emplace_back(span.start_ns, span.start_ns + span.duration_ns);
+        known_.push_back({span.start_ns, span.start_ns + span.duration_ns, span.kind == SpanKind::kCheckpoint});
       }
     }
   }
@@ -140,11 +140,15 @@ class InterruptionsAnalyzer final : public NodeAnalyzer<InterruptionsAnalyzer> {
     std::vector<Pause> pauses;
   };
 
-  // Half of it was measured as something that is told elsewhere.
+  // Half of it was measured as something that is told elsewhere, or it holds a checkpoint: what lies around that is told
+  // with it.
   bool is_known(const Pause& pause) const {
     std::int64_t inside_ns = 0;
-    for (const auto& [from, to] : known_) {
-      inside_ns += std::max<std::int64_t>(std::min(to, pause.to_ns) - std::max(from, pause.from_ns), 0);
+    for (const Known& known : known_) {
+      const std::int64_t common_ns = std::min(known.to_ns, pause.to_ns) - std::max(known.from_ns, pause.from_ns);
+      if (common_ns <= 0) continue;
+      if (known.is_checkpoint && !pause.is_between) return true;
+      inside_ns += common_ns;
     }
     return 2 * inside_ns > pause.pause_ns;
   }
@@ -247,7 +251,12 @@ class InterruptionsAnalyzer final : public NodeAnalyzer<InterruptionsAnalyzer> {
   std::map<std::uint32_t, Steps> steps_;
   std::vector<std::int64_t> saved_ns_;
   std::vector<std::int64_t> epochs_ns_;
-  std::vector<std::pair<std::int64_t, std::int64_t>> known_;  // checkpoints and evaluations that were measured
+  struct Known {
+    std::int64_t from_ns;
+    std::int64_t to_ns;
+    bool is_checkpoint;
+  };
+  std::vector<Known> known_;
   std::int64_t last_ns_ = 0;
 };
 

@@ -18,9 +18,10 @@ namespace {
 constexpr std::array kFields{
     FactField{"what", "text", "checkpoint or evaluation"},
     FactField{"count", "1", "interruptions; checkpoints: steps that had any"},
-    FactField{"total_s", "s", "time of all interruptions"},
+    FactField{"total_s", "s", "time of all interruptions; checkpoints: with what lies around them"},
     FactField{"mean_s", "s", "time of one"},
     FactField{"longest_s", "s", "the longest; checkpoints: in one step"},
+    FactField{"beside_s", "s", "of total_s: beside torch.save and torch.load, in the same steps; absent: none"},
     FactField{"share_pct", "%", "of all time from the first step to the last"},
     FactField{"every_steps", "{step}", "from one to the next, mean; absent with fewer than two"},
     FactField{"every_s", "s", "the same as time"},
@@ -212,7 +213,9 @@ class PausesAnalyzer final : public Analyzer {
     const PartPauses& pauses = entry.steps->pauses(StepPart::kCheckpoint);
     const std::int64_t span_ns = entry.steps->span_ns();
     if (pauses.measured == 0 || span_ns <= 0) return;
-    Fact fact = pauses_fact(entry, "checkpoint", pauses.steps, pauses.total_ns, pauses.longest_ns);
+    const std::int64_t beside_ns = entry.steps->beside_checkpoints_ns();
+    Fact fact = pauses_fact(entry, "checkpoint", pauses.steps, pauses.total_ns + beside_ns, pauses.longest_ns);
+    if (beside_ns > 0) fact.set("beside_s", seconds(beside_ns));
     if (pauses.steps > 1) {
       const double every =
           static_cast<double>(pauses.last_step - pauses.first_step) / (static_cast<double>(pauses.steps) - 1);

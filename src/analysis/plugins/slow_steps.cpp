@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <deque>
+#include <limits>
 #include <map>
 
 #include "analysis/node_analyzer.h"
@@ -56,11 +57,17 @@ constexpr double kFarAbove = 1.3;      // of the median
 constexpr double kPeriodShare = 0.75;  // of the gaps
 constexpr std::size_t kPeriodicMin = 4;
 
+constexpr std::size_t part_at(StepPart part) {
+  std::size_t i = 0;
+  while (kWatchedParts[i].first != part) ++i;
+  return i;
+}
+
 struct Long {
   std::int64_t index = 0;
   std::int64_t start_ns = 0;
   std::int64_t duration_ns = 0;
-  std::array<float, kWatchedParts.size()> parts{};
+  std::array<float, kWatchedParts.size()> parts{};  // NaN: not measured
 };
 
 struct Period {
@@ -100,7 +107,8 @@ class SlowStepsAnalyzer final : public NodeAnalyzer<SlowStepsAnalyzer> {
     if (step.loader_start_ns) return;  // an epoch's begin, told apart elsewhere
     Long one{.index = step.index, .start_ns = step.start_ns, .duration_ns = step.duration_ns};
     for (std::size_t i = 0; i < kWatchedParts.size(); ++i) {
-      one.parts[i] = static_cast<float>(part_ns(step, kWatchedParts[i].first).value_or(0));
+      const auto part = part_ns(step, kWatchedParts[i].first);
+      one.parts[i] = part ? static_cast<float>(*part) : std::numeric_limits<float>::quiet_NaN();
     }
     steps.recent.emplace_back(step.index, step.duration_ns);
     if (steps.recent.size() > kRecentMax) steps.recent.pop_front();
@@ -117,7 +125,7 @@ class SlowStepsAnalyzer final : public NodeAnalyzer<SlowStepsAnalyzer> {
       Fact fact{.kind = "slow_steps.summary", .where = entry.where};
       if (!node.empty()) fact.where.node = node;
       fact.set_text("process", entry.process);
-      fill(found->second, steady, fact);
+      fill(found->second, steady, entry.steps->beside_checkpoints_ns(), fact);
       out.add(std::move(fact));
     }
   }
@@ -141,7 +149,19 @@ class SlowStepsAnalyzer final : public NodeAnalyzer<SlowStepsAnalyzer> {
     std::ranges::push_heap(heap, is_longer);
   }
 
-  void fill(const Steps& steps, const SteadySteps& steady, Fact& fact) const {
+  // What lies around a checkpoint is told with it.
+  static void give_to_checkpoint(Long& one, double median_ns) {
+    constexpr auto kCheckpoint = part_at(StepPart::kCheckpoint);
+    if (!(one.parts[kCheckpoint] > 0)) return;
+    double beyond_ns = static_cast<double>(one.duration_ns) - median_ns;
+    for (const StepPart rare : {StepPart::kGarbage, StepPart::kCompile, StepPart::kEvaluation}) {
+      if (const float part = one.parts[part_at(rare)]; part > 0) beyond_ns -= part;
+    }
+    one.parts[kCheckpoint] = std::max(one.parts[kCheckpoint], static_cast<float>(beyond_ns));
+    one.parts[part_at(StepPart::kDataWait)] = std::numeric_limits<float>::quiet_NaN();
+  }
+
+  void fill(const Steps& steps, const SteadySteps& steady, std::int64_t beside_checkpoints_ns, Fact& fact) const {
     const double median = steady.durations_ns.quantile(0.5).value_or(0);
     const double mean = static_cast<double>(steady.sums.duration_ns) / static_cast<double>(steady.sums.steps);
     const double deviation = steady.durations_ns.deviation().value_or(0);
@@ -171,6 +191,9 @@ class SlowStepsAnalyzer final : public NodeAnalyzer<SlowStepsAnalyzer> {
     fact.set("slow_ms", slow_mean / 1e6).set("lost_s", lost_ns / 1e9);
     fact.set("lost_pct", std::min(100 * lost_ns / static_cast<double>(steady.sums.duration_ns), 100.0));
     set_period(steps, slow, threshold, fact);
+    if (beside_checkpoints_ns > 0) {
+      for (Long& one : slow) give_to_checkpoint(one, median);
+    }
     set_part(slow, steady, slow_mean - median, fact);
     set_along(slow, steady, fact);
   }
@@ -196,10 +219,19 @@ class SlowStepsAnalyzer final : public NodeAnalyzer<SlowStepsAnalyzer> {
   static void set_part(const std::vector<Long>& slow, const SteadySteps& steady, double difference_ns, Fact& fact) {
     double most = 0;
     double known = 0;
+    bool is_whole = true;  // each part was measured in most of the slow steps
     for (std::size_t i = 0; i < kWatchedParts.size(); ++i) {
       double sum = 0;
-      for (const Long& one : slow) sum += static_cast<double>(one.parts[i]);
-      const double in_slow = sum / static_cast<double>(slow.size());
+      std::size_t measured = 0;
+      for (const Long& one : slow) {
+        if (std::isnan(one.parts[i])) continue;
+        sum += static_cast<double>(one.parts[i]);
+        ++measured;
+      }
+      is_whole = is_whole && (2 * measured >= slow.size() || !steady.sums.mean_ns(kWatchedParts[i].first));
+      if (measured == 0) continue;
+      // What few of the slow steps tell says nothing of the others.
+      const double in_slow = sum / static_cast<double>(2 * measured >= slow.size() ? measured : slow.size());
       // The mean of all holds the slow ones too: what they add is taken off.
       const double all = steady.sums.mean_ns(kWatchedParts[i].first).value_or(0);
       const double share = static_cast<double>(slow.size()) / static_cast<double>(steady.sums.steps);
@@ -213,6 +245,12 @@ class SlowStepsAnalyzer final : public NodeAnalyzer<SlowStepsAnalyzer> {
       fact.set("part_share_pct", std::min(100 * grown / difference_ns, 100.0));
     }
     if (difference_ns - known <= most) return;
+    if (!is_whole) {
+      for (const std::string_view field : {"part", "part_share_pct", "part_slow_ms", "part_typical_ms"}) {
+        if (const auto found = fact.fields.find(field); found != fact.fields.end()) fact.fields.erase(found);
+      }
+      return;
+    }
     fact.set_text("part", "other")
         .set("part_share_pct", std::min(100 * (difference_ns - known) / difference_ns, 100.0));
     fact.fields.erase("part_slow_ms");

@@ -77,6 +77,10 @@ void judge(const Fact& pauses, FindingSink& out) {
   std::string why = every_steps && every_s ? format("every {} steps ({}) saving takes {}", steps_words(*every_steps),
                                                     seconds_words(*every_s), seconds_words(mean_s))
                                            : format("saving took {}", seconds_words(mean_s));
+  if (const auto beside = pauses.number("beside_s"); beside && count > 0) {
+    why += format(", {} of it right around torch.save (flushing, copying, uploading)", seconds_words(*beside / count));
+    finding.evidence["beside_s"] = *beside;
+  }
   if (const auto bytes = pauses.number("bytes")) {
     why += format(": {}", format_bytes(*bytes));
     if (const auto rate = pauses.number("bytes_per_s")) why += format(" at {}/s", format_bytes(*rate));
