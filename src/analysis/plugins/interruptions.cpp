@@ -140,8 +140,8 @@ class InterruptionsAnalyzer final : public NodeAnalyzer<InterruptionsAnalyzer> {
     std::vector<Pause> pauses;
   };
 
-  // Half of it was measured as something that is told elsewhere, or it holds a checkpoint: what lies around that is told
-  // with it.
+  // Half of it was measured as something that is told elsewhere, or it holds a checkpoint: what lies around one is
+  // told with it.
   bool is_known(const Pause& pause) const {
     std::int64_t inside_ns = 0;
     for (const Known& known : known_) {
