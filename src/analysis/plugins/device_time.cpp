@@ -323,26 +323,32 @@ class DeviceTimeAnalyzer final : public Analyzer {
       if (behind == 0) ++queue_empty_;
     }
     const auto [idle_from_ns, idle_to_ns] = device.advance(span.start_ns);
-    if (idle_to_ns > idle_from_ns) attribute(device, call, idle_from_ns, idle_to_ns);
+    if (idle_to_ns > idle_from_ns) name_function(attribute(device, call, idle_from_ns, idle_to_ns));
     Sort sort = is_communication_(span.name) ? kCommunication : kCompute;
     if (span.kind == SpanKind::kTransfer) sort = is_pageable_(span.name) ? kPageable : kCopy;
     device.end_ns[sort] = std::max(device.end_ns[sort], span.start_ns + span.duration_ns);
   }
 
+  struct HostStretch {
+    std::int64_t from_ns = 0;
+    std::int64_t to_ns = 0;
+    std::int64_t host_ns = 0;  // of it
+  };
   // Why nothing ran between `from_ns` and the begin of what `call` launched.
-  void attribute(Device& device, const Call* call, std::int64_t from_ns, std::int64_t to_ns) {
+  // Returns the stretch in which the host did something else.
+  HostStretch attribute(Device& device, const Call* call, std::int64_t from_ns, std::int64_t to_ns) const {
     if (call == nullptr) {
       // Where no launch is seen at all, as in traces of XLA, waits for data are causes all the same.
       const std::int64_t waited_ns = launches_ > 0 ? 0 : std::min(waits_.within(from_ns, to_ns), to_ns - from_ns);
       device.idle_ns[kData] += waited_ns;
       device.idle_ns[kUnknown] += to_ns - from_ns - waited_ns;
-      return;
+      return {};
     }
     const std::int64_t ready_ns = std::clamp(call->ready_ns, from_ns, to_ns);
     const std::int64_t on_its_way_ns = std::min(to_ns - ready_ns, kOnItsWayNs);
     device.idle_ns[kLaunch] += on_its_way_ns;
     device.idle_ns[kQueued] += to_ns - ready_ns - on_its_way_ns;
-    if (ready_ns == from_ns) return;
+    if (ready_ns == from_ns) return {};
     std::int64_t left_ns = ready_ns - from_ns;
     const auto take = [&](Cause cause, std::int64_t ns) {
       ns = std::clamp<std::int64_t>(ns, 0, left_ns);
@@ -356,10 +362,13 @@ class DeviceTimeAnalyzer final : public Analyzer {
     const std::int64_t in_operators_ns = known_.within(from_ns, ready_ns) - taken_ns - synced_ns;
     // The host was not ahead, for it had waited until the device was done.
     take(synced_ns > 0 ? kSync : kDispatch, in_operators_ns);
-    const std::int64_t host_ns = take(knows_host_ || !device.watched_to_ns ? kHost : kUnknown, left_ns);
-    if (host_ns < kNsPerMs || 5 * host_ns < 4 * (ready_ns - from_ns)) return;
-    if (const std::uint32_t function = functions_.name_for(from_ns, ready_ns); function != 0) {
-      idle_functions_.at(function).add({.ns = host_ns, .stretches = 1});
+    return {from_ns, ready_ns, take(knows_host_ || !device.watched_to_ns ? kHost : kUnknown, left_ns)};
+  }
+
+  void name_function(const HostStretch& stretch) {
+    if (stretch.host_ns < kNsPerMs || 5 * stretch.host_ns < 4 * (stretch.to_ns - stretch.from_ns)) return;
+    if (const std::uint32_t function = functions_.name_for(stretch.from_ns, stretch.to_ns); function != 0) {
+      idle_functions_.at(function).add({.ns = stretch.host_ns, .stretches = 1});
     }
   }
 

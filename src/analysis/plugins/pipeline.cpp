@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "analysis/analyzer.h"
-#include "analysis/phase_names.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "model/phase_names.h"
 
 namespace hotlap {
 namespace {
