@@ -322,8 +322,8 @@ class LineReader {
     }
   }
 
-  // "time (ms) | fwd_microstep: 50.10 | …", "    forward-backward .......: (150.00, 151.00)": what steps are made of, in
-  // a line of its own.
+  // "time (ms) | fwd_microstep: 50.10 | …", "    forward-backward .......: (150.00, 151.00)": what steps are made of,
+  // in a line of its own.
   bool is_of_timers() const {
     const bool has_part = line_.has(Figure::kForwardTime) || line_.has(Figure::kBackwardTime) ||
                           line_.has(Figure::kCommunicationTime) || line_.has(Figure::kOptimizerTime);

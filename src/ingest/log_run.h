@@ -131,7 +131,8 @@ class LogRun {
 
   std::int64_t mean_ns_ = 0;  // of the steps of the last block without a pause
   double mean_wait_s_ = -1;
-  // What lines of timers said since the last line with a step, summed; they are of one step each, or the mean of several.
+  // What lines of timers said since the last line with a step, summed; they are of one step each, or the mean of
+  // several.
   struct Timer {
     double sum_s = 0;
     std::int64_t lines = 0;

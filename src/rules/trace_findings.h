@@ -30,8 +30,8 @@ struct TraceCase {
 // Nothing: no device, or too little of it to judge (few steps, few kernels, hardly any time).
 std::optional<TraceCase> trace_case(const FactTable& facts);
 
-// How many steps a device was watched for: those of its trace, of the profiler's windows, or of a job that was watched in
-// windows of its device as many as fit into them. Nothing: there are none, or how long they are is not known.
+// How many steps a device was watched for: those of its trace, of the profiler's windows, or of a job that was watched
+// in windows of its device as many as fit into them. Nothing: there are none, or how long they are is not known.
 std::optional<double> steps_watched(const FactTable& facts, const Fact& device, const Fact* steps);
 
 // How much shorter the whole would be if `freed` took no time, in percent; nothing where there is no replay to trust.

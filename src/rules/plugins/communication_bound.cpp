@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array kNeeds{std::string_view{"breakdown.parts"}, std::string_view{"steps.summary"}};
 constexpr std::array kParams{
-    share_param("10",
+    share_param("20",
                 "of a typical step, in communication with other ranks, from which on the rule speaks; of several ranks "
                 "what the one that waits least has of it"),
     steps_min_param("typical steps that must have been seen"),

@@ -217,8 +217,8 @@ void few_shards(const LoaderCase& c, const LoaderChoice& choice, Finding& findin
 // What loading that waits, and not for a core, waits for.
 enum class WaitsFor : std::uint8_t { kStorage, kElsewhere, kUnknown };
 
-// Elsewhere: next to nothing comes from the disks of this machine, or hardly ever did anybody wait for I/O. Network file
-// systems count as storage; what a program fetches itself does not show.
+// Elsewhere: next to nothing comes from the disks of this machine, or hardly ever did anybody wait for I/O. Network
+// file systems count as storage; what a program fetches itself does not show.
 WaitsFor loading_waits_for(const FactTable& facts, const LoaderCase& c) {
   const Fact* storage = facts.find("storage.summary");
   const auto rate = number_in(storage, "read_storage_bytes_per_s");
