@@ -122,6 +122,12 @@ bool says_how_it_ended(const Finding& finding) {
   return finding.claims == kClaimsEnd && finding.certainty == Certainty::kCertain;
 }
 
+// Memory that runs out in a moment does not wait for thirty steps.
+bool is_urgent(const Finding& finding) {
+  const bool is_of_memory = finding.claims == "gpu_memory" || finding.claims == "host_memory";
+  return is_of_memory && finding.severity == Severity::kCritical && finding.certainty >= Certainty::kLikely;
+}
+
 }  // namespace
 
 void decide_verdict(const FactTable& facts, const RulesOutcome& outcome, AnalysisDocument& d) {
@@ -140,7 +146,8 @@ void decide_verdict(const FactTable& facts, const RulesOutcome& outcome, Analysi
     return;
   }
   if (d.steps.count < (d.is_trace ? kTraceStepsToJudge : kStepsToJudge)) {
-    d.verdict = has_finding && says_how_it_ended(d.findings.front()) ? VerdictKind::kFinding : VerdictKind::kTooShort;
+    const bool tells = has_finding && (says_how_it_ended(d.findings.front()) || is_urgent(d.findings.front()));
+    d.verdict = tells ? VerdictKind::kFinding : VerdictKind::kTooShort;
     d.seen = seen_words(facts, d);
     return;
   }
