@@ -124,8 +124,6 @@ std::string key_of(std::string_view between) {
   return lower(key);
 }
 
-constexpr std::array<std::string_view, 8> kTimeUnits{"s", "sec", "secs", "seconds", "ms", "msec", "us", "min"};
-
 struct Unit {
   std::string_view text;
   std::size_t length = 0;  // with what stands around it
@@ -145,7 +143,7 @@ Unit unit_of(std::string_view behind) {
   }
   if (length < rest.size() && is_word(rest[length])) return {};  // the beginning of a word
   const std::string_view unit = rest.substr(0, length);
-  const bool is_time = std::ranges::find(kTimeUnits, unit) != kTimeUnits.end();
+  const bool is_time = is_unit_of_time(unit);
   if (is_in_brackets) {
     if (!is_time || length == rest.size() || rest[length] != ')') return {};
     return {unit, length + 3};
@@ -275,6 +273,11 @@ class ItemFinder {
 };
 
 }  // namespace
+
+bool is_unit_of_time(std::string_view unit) {
+  constexpr std::array<std::string_view, 8> kUnits{"s", "sec", "secs", "seconds", "ms", "msec", "us", "min"};
+  return std::ranges::find(kUnits, unit) != kUnits.end();
+}
 
 std::vector<LogItem> find_log_items(std::string_view line_untrusted) { return ItemFinder(line_untrusted).find(); }
 

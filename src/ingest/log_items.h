@@ -23,6 +23,9 @@ struct LogItem {
 
 inline constexpr std::size_t kLogItemsMax = 256;  // of one line
 
+// "ms", "sec" and their like.
+bool is_unit_of_time(std::string_view unit);
+
 // At most kLogItemsMax. `line_untrusted` without its time stamp and colours.
 std::vector<LogItem> find_log_items(std::string_view line_untrusted);
 

@@ -184,11 +184,6 @@ bool is_time(Figure figure) {
   return is_part(figure) || figure == Figure::kStepTime || figure == Figure::kDataTime || figure == Figure::kEvalTime;
 }
 
-bool is_unit_of_time(std::string_view unit) {
-  return unit == "s" || unit == "sec" || unit == "secs" || unit == "seconds" || unit == "ms" || unit == "msec" ||
-         unit == "us" || unit == "min";
-}
-
 // "forward_ms": a figure whose name ends in its unit. A number of a step with a unit of time is the step's time.
 Figure take_unit_of_name(LogItem& item) {
   const std::size_t at = item.key.find_last_of("_ ");

@@ -45,7 +45,7 @@ void judge(const Fact& use, const Fact& memory, double cpu_p95, FindingSink& out
   finding.evidence["gpu_p95_pct"] = use.number("p95_pct").value_or(0);
   finding.evidence["cpu_p95_pct"] = cpu_p95;
   finding.evidence["gpu_memory_peak_pct"] = memory.number("peak_pct").value_or(0);
-  finding.advice.push_back({.change = "try batch sizes: hotlap tune -- python train.py --batch-size {batch_size:…}",
+  finding.advice.push_back({.change = "try twice the batch and more, a short run each, and hotlap compare them",
                             .note = "changes training: retune the learning rate, or cut gradient accumulation"});
   finding.advice.push_back({.change = "or a smaller GPU", .note = "its speed for this job is not known"});
   finding.limits.emplace_back("one batch size seen: the step time of another can't be predicted");

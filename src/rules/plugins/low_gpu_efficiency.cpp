@@ -51,7 +51,7 @@ void judge(const FactTable& facts, const Fact& use, bool by_counters, FindingSin
   if (fill && *fill < 50) {
     finding.why.push_back(format("memory at most {} of {}", format_bytes(memory->number("peak_bytes").value_or(0)),
                                  format_bytes(memory->number("total_bytes").value_or(0))));
-    finding.advice.push_back({.change = "larger batches: hotlap tune -- python train.py --batch-size {batch_size:…}",
+    finding.advice.push_back({.change = "larger batches: a short run with each, and hotlap compare them",
                               .note = "changes training: retune the learning rate, or cut gradient accumulation"});
   }
   const bool no_tensor_cores = use.number("tensor_active_pct") && *use.number("tensor_active_pct") < 2;

@@ -94,8 +94,9 @@ void judge(const FactTable& facts, const std::vector<const Fact*>& gpus, Use use
   finding.why.push_back(std::move(why));
   if (const std::string host = host_words(facts, worst); !host.empty()) finding.why.push_back(host);
   const bool has_steps = facts.find("steps.summary") != nullptr;
-  finding.advice.push_back({.change = has_steps ? "a larger batch, or a smaller GPU; hotlap tune tries batch sizes"
-                                                : "record it with the hook: hotlap run -- python train.py",
+  finding.advice.push_back({.change = has_steps
+                                          ? "a larger batch (hotlap compare tells what it gains), or a smaller GPU"
+                                          : "record it with the hook: hotlap run -- python train.py",
                             .note = has_steps ? "a larger batch changes training: retune the learning rate"
                                               : "which part of a step waits is not known without steps"});
   const Fact* memory = same_device(facts, "gpu.memory", worst);
