@@ -139,6 +139,8 @@ Result<SqlRule> parse_sql_rule(std::string_view text_untrusted, std::string_view
   if (text_untrusted.find('\0') != std::string_view::npos) return wrong(0, "is not a text");
   SqlRule rule;
   rule.file = file;
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // editors of Windows write it
+  if (text_untrusted.starts_with(kByteOrderMark)) text_untrusted.remove_prefix(kByteOrderMark.size());
   rule.sql = to_valid_utf8(text_untrusted);
   std::string_view rest(rule.sql);
   int number = 0;

@@ -34,6 +34,12 @@ TEST(SqlRule, TheHeaderIsRead) {
   EXPECT_THAT(rule->sql, HasSubstr("SELECT 1 AS x"));
 }
 
+TEST(SqlRule, WindowsEditorsMarkAndEndLines) {
+  const auto rule = parse_sql_rule("\xEF\xBB\xBF-- id: Slow\r\n-- severity: info\r\nSELECT 1\r\n", "slow.sql");
+  ASSERT_TRUE(rule.ok()) << rule.error().message;
+  EXPECT_EQ(rule->id, "Slow");
+}
+
 TEST(SqlRule, WhatIsNoRuleIsOneClearLine) {
   for (const auto& [text, why] : {std::pair{"SELECT 1", "no id"}, std::pair{"", "no id"},
                                   std::pair{"-- id: slow tail\nSELECT 1", "not in PascalCase"},

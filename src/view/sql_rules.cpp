@@ -37,7 +37,8 @@ std::vector<fs::path> files_of(const fs::path& place) {
   return out;
 }
 
-std::vector<fs::path> all_files() {
+// A place that the user named and that holds no rule is a problem: what was built on them would pass in silence.
+std::vector<fs::path> all_files(std::vector<std::string>& problems) {
   std::vector<fs::path> out;
   const auto add = [&](const fs::path& place) {
     for (fs::path& file : files_of(place)) out.push_back(std::move(file));
@@ -45,7 +46,12 @@ std::vector<fs::path> all_files() {
   if (const Result<fs::path> home = hotlap_home(); home.ok()) add(*home / "rules");
   const char* more = std::getenv("HOTLAP_RULES");  // NOLINT(concurrency-mt-unsafe): nobody sets it
   for (const std::string_view place : split(more == nullptr ? "" : more, ':')) {
-    if (!place.empty()) add(fs::path(std::string(place)));
+    if (place.empty()) continue;
+    const std::size_t before = out.size();
+    add(fs::path(std::string(place)));
+    if (out.size() == before) {
+      problems.push_back(format("rule files of HOTLAP_RULES: no *.sql at {}", strip_control(to_valid_utf8(place))));
+    }
   }
   return out;
 }
@@ -63,7 +69,7 @@ std::vector<std::string> missing_of(const SqlRule& rule, const FactTable& facts,
 SqlRules SqlRules::load() {
   SqlRules out;
   std::set<std::string> ids;
-  for (const fs::path& file : all_files()) {
+  for (const fs::path& file : all_files(out.problems_)) {
     const std::string name = strip_control(to_valid_utf8(file.filename().native()));
     const Result<std::string> text = read_regular_file(file, kSqlRuleBytesMax);
     Result<SqlRule> rule = text.ok() ? parse_sql_rule(*text, name) : Result<SqlRule>(text.error());
