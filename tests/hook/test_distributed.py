@@ -144,10 +144,17 @@ def test_work_that_runs_meanwhile_shows_where_it_is_waited_for(tmp_path):
 import time
 hotlap_thread = torch.optim.SGD(net().parameters(), lr=0.1).step()
 t = torch.ones(1000)
+is_waiting = os.path.abspath(__file__) + ".waiting"
+while rank == 0 and not os.path.exists(is_waiting):  # ranks start at different times
+    time.sleep(0.01)
 if rank == 0:
     time.sleep(0.3)
 work = dist.all_reduce(t, async_op=True)
+if rank == 1:
+    open(is_waiting, "w").close()
 work.wait()
+if rank == 1:
+    os.remove(is_waiting)
 print(float(t.sum()))
 """)
     names = [rings[1].names[s["name"]] for s in rings[1].spans(w.COLLECTIVE)]
