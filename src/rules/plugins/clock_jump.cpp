@@ -53,7 +53,7 @@ Result<void> evaluate(const FactTable& facts, const Params& params, FindingSink&
     }
     finding.advice.push_back(
         {.change = "let one service keep the clock (chrony, systemd-timesyncd), which turns it slowly",
-         .note = "hotlap's own times are not touched: they are of the monotonic clock"});
+         .note = "what hotlap records itself goes by the monotonic clock"});
     out.add(std::move(finding));
   }
   return {};

@@ -225,9 +225,8 @@ extern constinit const RuleSpec rule_cold_cache{
     .why =
         "Looks for the moment from which steps are faster for good while disks are hardly read any more: the data fits "
         "the page cache. Where no disk is read, for first steps that wait longer for data than all later ones: a cache "
-        "of the program's fills up. Likely: by what is read and waited for, not by what is cached; certain where what "
-        "each "
-        "epoch read from storage is known, which also tells what does not fit.",
+        "of the program's fills up. Likely: by what is read and waited for, not by what is cached; certain where "
+        "it is known what each epoch read from storage, which also tells what does not fit.",
     .advice = "Reading it before, or keeping what the first pass makes, where that pays.",
     .needs = kNeeds,
     .params = kParams,
