@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ascii.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "base/json_reader.h"
@@ -26,8 +27,7 @@ constexpr std::array<std::string_view, 8> kOfTheirs{"rule_to_invoke",  "scan_int
 Error invalid(std::string message) { return Error{ErrorCode::kInvalidInput, std::move(message)}; }
 
 bool same_name(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  return std::ranges::equal(a, b, [&](char x, char y) { return lower(x) == lower(y); });
+  return std::ranges::equal(a, b, [](char x, char y) { return to_lower(x) == to_lower(y); });
 }
 
 // As our rules spell it; theirs are the same but for upper and lower case.

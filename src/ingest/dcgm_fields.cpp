@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "ingest/nvidia_fields.h"
 
@@ -76,7 +77,7 @@ std::string other_name(std::string_view name) {
   constexpr std::string_view kPrefix = "DCGM_FI_";
   if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
   std::string out = "dcgm.";
-  for (const char c : name.substr(0, 64)) out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  for (const char c : name.substr(0, 64)) out += to_lower(c);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <optional>
 
+#include "base/ascii.h"
 #include "base/lane.h"
 
 namespace hotlap {
@@ -36,7 +37,6 @@ const char* end_of_plain_text(const char* at, const char* end) {
   return nullptr;
 }
 
-constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool ends_number(char c) { return c == ',' || c == '}' || c == ']' || json::is_space(c); }
 
 // "12345" or "12345.678": microseconds as nanoseconds, as json::nanoseconds_of_us() has them. Null: of another form.

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <initializer_list>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "ingest/json_scan.h"
@@ -56,13 +56,6 @@ std::string_view behind_blanks(std::string_view head) {
   if (head.starts_with("\xEF\xBB\xBF")) head.remove_prefix(3);
   while (!head.empty() && json::is_space(head.front())) head.remove_prefix(1);
   return head;
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
 }
 
 // The keys at the top of an object, as far as the head shows them.
@@ -181,7 +174,7 @@ std::string file_looks(std::string_view head_untrusted) {
   if (head_untrusted.starts_with("\xFF\xFE") || head_untrusted.starts_with("\xFE\xFF")) {
     return "it looks like UTF-16, as PowerShell's > writes: convert it with iconv -f UTF-16 -t UTF-8";
   }
-  const std::string begin = lower(head.substr(0, 256));
+  const std::string begin = to_lower(head.substr(0, 256));
   if (begin.starts_with("<!doctype html") || begin.starts_with("<html")) {
     return "it looks like a web page, perhaps an error page in place of a download";
   }

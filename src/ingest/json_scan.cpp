@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "base/ascii.h"
 #include "base/text.h"
 
 namespace hotlap::json {
@@ -21,7 +22,6 @@ std::uint32_t stops_in_nest(const char* at) {
 
 constexpr bool is_odd(char c) { return static_cast<signed char>(c) < 0x20; }  // a control byte, or from 0x80 on
 constexpr bool is_stop_in_text(char c) { return c == '"' || c == '\\' || is_odd(c); }
-constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr std::int64_t kNsPerUs = 1000;
 constexpr int kNsDigits = 3;
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/ascii.h"
 #include "base/lane.h"
 
 namespace hotlap::json {
@@ -75,7 +76,6 @@ inline Scan scan_token(const char*& at, const char* end, std::string_view& out) 
 // Whether a token needs a closer look: it is neither a number that surely fits int64 nor true, false, null.
 inline bool is_doubtful(std::string_view token) {
   constexpr std::size_t kShortToken = 18;
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   if (is_digit(token.front())) return token.size() > kShortToken;
   if (token.front() == '-') return token.size() < 2 || !is_digit(token[1]) || token.size() > kShortToken;
   return token != "true" && token != "false" && token != "null";

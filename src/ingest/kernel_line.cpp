@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ascii.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "ingest/civil_time.h"
@@ -14,8 +15,6 @@ constexpr std::array<std::string_view, 12> kMonths{"Jan", "Feb", "Mar", "Apr", "
                                                    "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 constexpr std::array<std::string_view, 7> kWeekdays{"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"};
 constexpr std::size_t kDecimals = 6;  // of the kernel's own stamps
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // A number of at most `digits_max` digits behind blanks.
 std::optional<unsigned> take_number(std::string_view& rest, std::size_t digits_max) {

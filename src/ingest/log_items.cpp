@@ -5,6 +5,7 @@
 #include <charconv>
 #include <limits>
 
+#include "base/ascii.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "ingest/civil_time.h"
@@ -14,15 +15,7 @@ namespace {
 
 constexpr std::size_t kKeyMax = 64;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_word(char c) { return is_digit(c) || is_letter(c) || c == '_'; }
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return out;
-}
 
 struct Number {
   double value = 0;
@@ -34,7 +27,7 @@ std::optional<Number> read_number(std::string_view text) {
   std::size_t begin = 0;
   if (!text.empty() && (text[0] == '+' || text[0] == '-')) begin = 1;
   for (const std::string_view word : {"nan", "inf"}) {
-    if (lower(text.substr(begin, 3)) == word && (text.size() == begin + 3 || !is_word(text[begin + 3]))) {
+    if (to_lower(text.substr(begin, 3)) == word && (text.size() == begin + 3 || !is_word(text[begin + 3]))) {
       const double value =
           word == "nan" ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
       return Number{text[0] == '-' ? -value : value, begin + 3};
@@ -121,7 +114,7 @@ std::string key_of(std::string_view between) {
   std::string_view key = between;
   if (const std::size_t colon = key.rfind(':'); colon != std::string_view::npos) key = trim(key.substr(colon + 1));
   if (key.size() > kKeyMax) return {};
-  return lower(key);
+  return to_lower(key);
 }
 
 struct Unit {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <span>
 
+#include "base/ascii.h"
 #include "ingest/log_items.h"
 #include "ingest/log_memory.h"
 
@@ -203,14 +204,8 @@ double seconds_of(std::string_view unit) {
   return 1;
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return out;
-}
-
 bool starts_with_word(std::string_view text, std::span<const std::string_view> words) {
-  const std::string begin = lower(text.substr(0, 16));
+  const std::string begin = to_lower(text.substr(0, 16));
   return std::ranges::any_of(words, [&](std::string_view word) { return begin.starts_with(word); });
 }
 

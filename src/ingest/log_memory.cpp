@@ -4,6 +4,8 @@
 #include <array>
 #include <string>
 
+#include "base/ascii.h"
+
 namespace hotlap {
 namespace {
 
@@ -69,9 +71,7 @@ std::optional<double> factor_of(std::string_view unit) {
 }  // namespace
 
 std::optional<std::pair<LogMemory, double>> read_log_memory(const LogItem& item) {
-  std::string unit = item.unit;
-  std::ranges::transform(unit, unit.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  std::string unit = to_lower(item.unit);
   std::string_view key = item.key;
   // "gpu_mem_gb"
   if (const std::size_t end = key.find_last_of("_ "); unit.empty() && end != std::string_view::npos) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "model/log_message.h"
@@ -20,14 +21,6 @@ constexpr int kListingLinesMax = 100'000;    // behind "Missing ranks:"
 constexpr double kBytesMax = 1e18;
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return out;
-}
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // The number at the begin of `text` behind blanks and brackets: "( 64088," as 64088.
 std::optional<double> number_at(std::string_view text) {
@@ -224,7 +217,7 @@ bool LogMessages::take_watchdog(std::string_view line, std::int32_t rank) {
 // Horovod's warnings: "tensor [missing ranks: 1, 3]", "tensor [ready ranks: 0, 1, 2]", and the list of later versions.
 bool LogMessages::take_stall(std::string_view line) {
   for (const auto& [key, word] : {std::pair{"missing ranks:", "missing"}, std::pair{"ready ranks:", "ready"}}) {
-    const std::string small = lower(line);
+    const std::string small = to_lower(line);
     const std::size_t at = small.find(key);
     if (at == std::string::npos) continue;
     const std::string ranks = ranks_at(line.substr(at + std::string_view(key).size()));
@@ -309,7 +302,7 @@ bool LogMessages::take_transport(std::string_view line) {
 
 // "Saving checkpoint to …", "saved model at step 500", "Saving model checkpoint to …", "checkpoint saved".
 bool LogMessages::take_checkpoint(std::string_view line, std::int32_t rank) {
-  const std::string small = lower(line.substr(0, 512));
+  const std::string small = to_lower(line.substr(0, 512));
   const bool saves = has(small, "saving") || has(small, "saved ") || has(small, "save checkpoint");
   if (!saves || !(has(small, "checkpoint") || has(small, "model") || has(small, ".pt") || has(small, "state"))) {
     return false;
@@ -378,7 +371,7 @@ std::optional<Event> LogMessages::failure() {
 
 // "***** Running Evaluation *****", "running validation on 5000 examples", "Start inference on 5000 batches".
 bool LogMessages::take_evaluation(std::string_view line, std::int32_t rank) {
-  const std::string small = lower(line.substr(0, 512));
+  const std::string small = to_lower(line.substr(0, 512));
   constexpr std::array<std::string_view, 5> kBegins{"running ", "start ", "starting ", "begin ", "beginning "};
   constexpr std::array<std::string_view, 6> kWhat{"eval",       "validation", "inference",
                                                   "prediction", "the eval",   "the valid"};

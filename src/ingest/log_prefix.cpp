@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "ingest/civil_time.h"
@@ -12,7 +13,6 @@ namespace {
 
 constexpr int kYearUnknown = 2023;  // stands for a year that is not written
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 // A scanner over the beginning of a line that takes one piece of a prefix after the other.

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
+
 namespace hotlap {
 namespace {
 
 constexpr std::size_t kNameMax = 256;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_number(std::string_view text) { return !text.empty() && std::ranges::all_of(text, is_digit); }
 
 std::string key_of(std::string_view process, std::string_view thread) {
@@ -33,7 +34,7 @@ std::string xla_device_label(std::string_view plane) {
   plane.remove_prefix(at + kMark.size());
   std::string label;
   for (const char c : plane.substr(0, std::min<std::size_t>(plane.find(' '), 32))) {
-    if (c != ':') label += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (c != ':') label += to_lower(c);
   }
   return label.starts_with("cpu") ? std::string{} : label;
 }

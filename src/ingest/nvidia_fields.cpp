@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/ascii.h"
 #include "base/text.h"
 
 namespace hotlap {
@@ -124,12 +125,6 @@ const Unit* find_unit(std::string_view text) {
 
 constexpr std::array<std::string_view, 5> kRecoveryActions{"none", "reset", "reboot", "drain p2p", "drain and reset"};
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return out;
-}
-
 std::optional<std::uint64_t> read_hex(std::string_view text) {
   if (text.starts_with("0x")) text.remove_prefix(2);
   std::uint64_t value = 0;
@@ -139,7 +134,7 @@ std::optional<std::uint64_t> read_hex(std::string_view text) {
 }
 
 std::optional<std::uint64_t> read_word(NvidiaText kind, std::string_view text_untrusted) {
-  const std::string text = lower(text_untrusted);
+  const std::string text = to_lower(text_untrusted);
   switch (kind) {
     case NvidiaText::kHex: return read_hex(text);
     case NvidiaText::kSwitch:
@@ -181,7 +176,7 @@ std::optional<MissingReason> nvidia_missing(std::string_view text_untrusted) {
   const bool is_bracketed = text.starts_with('[') && text.ends_with(']') && text.size() >= 2;
   if (is_bracketed) text = trim(text.substr(1, text.size() - 2));
   if (text.size() > 64) return std::nullopt;
-  const std::string word = lower(text);
+  const std::string word = to_lower(text);
   const auto* const found = std::ranges::find(kMissingWords, word, &MissingWord::word);
   if (found != kMissingWords.end()) return found->reason;
   if (is_bracketed) return MissingReason::kReadFailed;  // a word of a later driver

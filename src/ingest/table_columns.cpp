@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/text.h"
 
 namespace hotlap {
@@ -245,7 +246,7 @@ constexpr std::array kUnits{
 std::string plain_title(std::string_view title) {
   std::string out;
   for (const char c : title.substr(0, kTitleMax)) {
-    const char low = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    const char low = to_lower(c);
     const bool is_word = (low >= 'a' && low <= 'z') || (low >= '0' && low <= '9');
     if (c == '%') {
       out += out.empty() || out.back() == '_' ? "percent" : "_percent";

@@ -1,8 +1,8 @@
 #include "ingest/trace_file_name.h"
 
 #include <algorithm>
-#include <cctype>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "ingest/byte_stream.h"
 
@@ -10,9 +10,6 @@ namespace hotlap {
 namespace {
 
 constexpr std::int32_t kRankMax = 1'000'000;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
 // The number behind `word` and at most one of "-_ =" where both stand for themselves: not "franks3", not "rank3x".
 std::optional<std::int32_t> number_behind(std::string_view text, std::string_view word) {
@@ -48,8 +45,7 @@ TraceFileName read_trace_file_name(std::string_view file_name) {
     }
   }
   TraceFileName out{.worker = std::string(stem), .rank = {}, .pid = {}};
-  std::string lower(stem);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = to_lower(stem);
   out.rank = number_behind(lower, "rank");
   if (out.rank || !is_pytorch) return out;
   const std::size_t bar = stem.rfind('_');

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "model/phase_names.h"
 
@@ -12,9 +13,6 @@ namespace {
 std::int64_t step_number(std::string_view text) { return parse_i64(text).value_or(-1); }
 
 constexpr std::string_view kBetween = " _-:=[(#";  // what may stand between words and in front of the number
-
-constexpr bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
-constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 void skip_between(std::string_view& text) {
   text.remove_prefix(std::min(text.find_first_not_of(kBetween), text.size()));
@@ -55,13 +53,9 @@ SpanKind kind_of_label(std::string_view name) {
 }
 
 std::optional<std::int32_t> rank_in_name(std::string_view name) {
-  std::string text(name);
-  std::ranges::transform(text, text.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  const std::string text = to_lower(name);
   const std::size_t word = text.find("rank");
   if (word == std::string::npos || text.find("rank", word + 1) != std::string::npos) return std::nullopt;
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
   const auto begin = std::find_if(text.begin() + static_cast<std::ptrdiff_t>(word) + 4, text.end(), is_digit);
   const auto end = std::find_if_not(begin, text.end(), is_digit);
   const bool is_apart = std::any_of(text.begin() + static_cast<std::ptrdiff_t>(word) + 4, begin, is_letter) ||
@@ -72,9 +66,7 @@ std::optional<std::int32_t> rank_in_name(std::string_view name) {
 }
 
 std::optional<std::int32_t> pipeline_stage_in_name(std::string_view name) {
-  std::string lower(name);
-  std::ranges::transform(lower, lower.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; });
+  const std::string lower = to_lower(name);
   for (std::size_t at = 0; at < lower.size(); ++at) {
     if (at > 0 && (is_letter(lower[at - 1]) || is_digit(lower[at - 1]))) continue;
     std::string_view rest = std::string_view(lower).substr(at);

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/ascii.h"
+
 namespace hotlap {
 namespace {
 
@@ -50,8 +52,6 @@ std::vector<std::string> words_of(std::string_view name) {
   }
   return words;
 }
-
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
 // "next_batch", "fetch data", "batch-generator".
 bool names_a_fetch(std::string_view first, std::string_view second) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/text.h"
 
 namespace hotlap {
@@ -14,13 +15,6 @@ namespace {
 constexpr std::size_t kValueBytesMax = 1024;  // of a kept environment variable
 
 bool is_alnum(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
 
 // The parts of a name: "--wandbApiKey" and "WANDB_API_KEY" → wandb api key.
 std::vector<std::string> name_parts(std::string_view name) {
@@ -136,7 +130,7 @@ std::string hide_shapes(std::string_view text) {
   }
   // "basic" is a word of English too.
   for (const auto& [scheme, least] : {std::pair<std::string_view, std::size_t>{"bearer ", 4}, {"basic ", 8}}) {
-    const std::string low = lower(out);
+    const std::string low = to_lower(out);
     const std::size_t at = low.find(scheme);
     if (at == std::string::npos || (at > 0 && is_alnum(low[at - 1]))) continue;
     const std::size_t from = at + scheme.size();

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "rules/fact_number.h"
 #include "rules/words.h"
@@ -18,7 +19,6 @@ constexpr double kStepsEndS = 60;  // without an error: the steps end so near
 // "4711" in "(pid 4711) is killed", not in "14711".
 bool names(std::string_view text, std::int64_t number) {
   const std::string digits = std::to_string(number);
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   for (std::size_t at = text.find(digits); at != std::string_view::npos; at = text.find(digits, at + 1)) {
     const std::size_t end = at + digits.size();
     if ((at == 0 || !is_digit(text[at - 1])) && (end == text.size() || !is_digit(text[end]))) return true;

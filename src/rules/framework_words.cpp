@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/format.h"
 
 namespace hotlap {
@@ -31,7 +32,7 @@ constexpr std::array kWords{Words{"transformers", "TrainingArguments(dataloader_
 std::string workers_change(const FactTable& facts, long workers) {
   const Fact* told = facts.find("job.told");
   std::string framework = told == nullptr ? std::string() : std::string(told->text("framework").value_or(""));
-  for (char& c : framework) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  for (char& c : framework) c = to_lower(c);
   for (const Words& words : kWords) {
     if (framework.find(words.framework) != std::string::npos)
       return format("{}{}{}", words.before, workers, words.behind);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/text.h"
@@ -69,12 +70,6 @@ constexpr NvidiaField kProcessMemoryField{"used_gpu_memory", "used_memory", kPro
 constexpr NvidiaField kProcessBusyField{"gpu_utilization", "gpu_util", kProcessBusy, "%"};
 constexpr NvidiaField kProcessMemoryMaxField{"max_memory_usage", "", kProcessMemoryMax, "MiB"};
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return out;
-}
-
 // "power.draw [W]" → name and unit. False: no title of nvidia-smi looks like that.
 bool read_title(std::string_view text, Column& column) {
   text = trim(text);
@@ -82,7 +77,7 @@ bool read_title(std::string_view text, Column& column) {
     column.unit = text.substr(bracket + 2, text.size() - bracket - 3);
     text = text.substr(0, bracket);
   }
-  column.name = lower(text);
+  column.name = to_lower(text);
   if (column.name.empty() || column.name.front() < 'a' || column.name.front() > 'z') return false;
   return column.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789._") == std::string::npos;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/text.h"
@@ -60,12 +61,6 @@ constexpr std::array kRates{Rate{"images_per_s", "{image}/s"},
                             Rate{"step_time_s", "s", true},
                             Rate{"step_s", "s", true},
                             Rate{"seconds_per_step", "s", true}};
-
-std::string lower(std::string_view text) {
-  std::string out(trim(text));
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return out;
-}
 
 struct Titles {
   std::size_t count = 0;           // the column of the number of GPUs
@@ -134,7 +129,7 @@ std::optional<Titles> read_titles(std::string_view line) {
   titles.names.resize(columns.size());
   bool has_rate = false;
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    const std::string title = lower(columns[i]);
+    const std::string title = to_lower(trim(columns[i]));
     const auto* const counted = std::ranges::find(kCounts, std::string_view(title));
     if (counted != kCounts.end() && titles.counted.empty()) {
       titles.count = i;
